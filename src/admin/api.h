@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP API without HTTP: a request's parts in, a reply out. Everything below /api/v1 is made from the desk's table of
- * operations (desk/op.h): which paths there are, who may ask, what is read from query and body, and the JSON that comes back.
+/* The HTTP API without HTTP: a request's parts in, a reply out. Everything below /api/v1 comes from the desk's table of
+ * operations (desk/op.h): the paths, the required roles, the fields of query and body, and the JSON of the reply.
  *
- * hk_api_answer blocks (it asks the store), so it runs on a worker with a desk of its own. It never fails: there is always a
+ * hk_api_answer blocks (it uses the store), so it runs on a worker that has its own desk. It never fails: there is always a
  * reply. */
 #ifndef HK_ADMIN_API_H
 #define HK_ADMIN_API_H

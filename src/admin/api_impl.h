@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of the API share. */
+/* Declarations that the files of the API share. */
 #ifndef HK_ADMIN_API_IMPL_H
 #define HK_ADMIN_API_IMPL_H
 

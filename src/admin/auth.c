@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who calls: a small cache of tokens and a table of addresses, behind one lock. */
+/* Identifies callers: a small cache of tokens and a table of addresses, behind one lock. */
 #include <inttypes.h>
 #include <pthread.h>
 #include <stdio.h>

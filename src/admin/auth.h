@@ -1,18 +1,18 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who calls the HTTP API, and what the caller may do. Knows no HTTP library: header value and address in, caller or refusal out.
+/* Identifies the caller of the HTTP API and the caller's role. Knows no HTTP library: header value and address in, caller or refusal out.
  *
- *   hk_auth_quick   on the server's thread: never blocks, and decides what needs no store
- *   hk_auth_check   on a worker's thread, with its store handle: decides all
- *   hk_auth_audit   on a worker's thread: writes down who was refused
+ *   hk_auth_quick   on the server's thread: never blocks, and decides the cases that need no store
+ *   hk_auth_check   on a worker's thread, with its store handle: decides all cases
+ *   hk_auth_audit   on a worker's thread: records refused callers
  *
- * - A token is looked up by its hash, and what was found holds for HK_AUTH_FRESH_MS: a revoked token is refused within a second.
- * - On a listener that only this machine reaches (`local`), whoever comes without a token acts as an admin, as long as no token was ever
- *   made, and `tokens_only` (admin.auth: tokens) is not set. Everybody else needs a token. Revoking the last one opens nothing.
- * - An address that failed too often has to wait (offenders.h): 429. A token that was right lately is let through all the
- *   same, so that nobody locks out those who share an address with him.
- * - All refusals of a token have the same words and the same status. Only the code differs, and only who has the token can learn more
- *   from it than that it is none.
- * - When the store cannot be asked nobody is let in.
+ * - A token is looked up by its hash, and the result is kept for HK_AUTH_FRESH_MS: a revoked token is refused within a second.
+ * - On a listener that only this machine reaches (`local`), a caller without a token acts as an admin, as long as no token was ever
+ *   made, and `tokens_only` (admin.auth: tokens) is not set. Every other caller needs a token. Revoking the last token opens nothing.
+ * - An address that failed too often has to wait (offenders.h): 429. A token that was valid lately still passes, so that nobody can
+ *   lock out other users of the same address.
+ * - All refusals of a token have the same text and the same status. Only the code differs; it tells more only to a caller that
+ *   has the token.
+ * - If the store does not answer, no caller gets in.
  *
  * Any number of threads may call. No lock is held while a store is asked. */
 #ifndef HK_ADMIN_AUTH_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Server-sent events without a server: how one is written, and which were told lately, so that a listener who was cut off can go on.
+/* Server-sent events without a server: writes an event, and keeps the latest ones, so that a listener that was cut off can continue.
  *
- * An id is "EPOCH-NUMBER". An epoch is one run of telling without a gap: numbers of another one say nothing here. */
+ * An id is "EPOCH-NUMBER". An epoch is one run of events without a gap: numbers of another epoch mean nothing here. */
 #ifndef HK_ADMIN_EVENTS_H
 #define HK_ADMIN_EVENTS_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* May this request come in by this listener? Pure: addresses and headers in, a verdict out. It keeps out pages that were lured here by a
- * name of their own (DNS rebinding), pages that send what their reader did not mean to (CSRF), and whoever goes around the proxy. It does
- * not know who asks: tokens come after it. */
+/* Decides whether a request may enter by this listener. Pure: addresses and headers in, a verdict out. It refuses pages that reach this
+ * server by their own host name (DNS rebinding), pages that send requests without their reader's intent (CSRF), and requests that bypass
+ * the proxy. It does not know the caller: tokens are checked after it. */
 #ifndef HK_ADMIN_GATE_H
 #define HK_ADMIN_GATE_H
 

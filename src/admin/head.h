@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The head of a request, judged without a socket: how its body is framed, and whether a proxy could read the head in another way than
- * we do (request smuggling). What is refused here is answered and the connection ends. */
+ * we do (request smuggling). A refused request gets an answer, and its connection ends. */
 #ifndef HK_ADMIN_HEAD_H
 #define HK_ADMIN_HEAD_H
 

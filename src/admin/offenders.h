@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Addresses from which requests failed: how long each has to wait, and what the audit has yet to be told of it. Pure and bounded;
- * the caller has the time, and lets one thread in at a time.
+/* Addresses whose requests failed: how long each has to wait, and which failures the audit does not have yet. Pure and bounded; the
+ * caller passes the time, and lets one thread in at a time.
  *
  * - The first HK_OFFENDERS_FREE failures of an address cost nothing. Each further one makes it wait twice as long as the one before, up to
- *   HK_OFFENDERS_WAIT_MAX_MS. What it asks while it waits makes the wait no longer: whoever stops trying is free soon.
+ *   HK_OFFENDERS_WAIT_MAX_MS. Requests during the wait do not extend it: an address that stops trying is free soon.
  * - An IPv6 address stands for its /64, which is what one customer has. Other addresses never wait for it.
- * - The audit is told of an address at once, then once a minute with how many there were since; of at most HK_OFFENDERS_TOLD_MAX
- *   addresses a minute. The rest is told together, as "others": nobody fills the audit by changing addresses. */
+ * - The audit gets a row for an address at once, then one a minute with the number of failures since; for at most
+ *   HK_OFFENDERS_TOLD_MAX addresses a minute. One row, "others", covers the rest: nobody can fill the audit by changing addresses. */
 #ifndef HK_ADMIN_OFFENDERS_H
 #define HK_ADMIN_OFFENDERS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is behind the routes so far: two answers for probes, one page for Prometheus. */
+/* The pages of the admin server: two answers for probes, and one page for Prometheus. */
 #include "admin/route.h"
 #include "base/json.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What went wrong, as RFC 9457 writes it: status, words for people, a stable code for programs, and the field it is about. */
+/* An error in the format of RFC 9457: status, text for people, a stable code for programs, and the field that is wrong. */
 #ifndef HK_ADMIN_PROBLEM_H
 #define HK_ADMIN_PROBLEM_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the admin server answers, without HTTP: one table of routes, and a reply for every request. A role stands in each row,
- * and is checked in one place, so that no handler can forget it. */
+/* The answers of the admin server, without HTTP: one table of routes, and a reply for every request. Each row has a role, which is
+ * checked in one place, so that no handler can forget it. */
 #ifndef HK_ADMIN_ROUTE_H
 #define HK_ADMIN_ROUTE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the channels share among themselves: one function each, and what all of them need. */
+/* Declarations that the channels share: the one function of each channel, and helpers for all of them. */
 #ifndef HK_ALERT_CHANNEL_H
 #define HK_ALERT_CHANNEL_H
 

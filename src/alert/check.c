@@ -52,7 +52,7 @@ static enum hk_code check_email(const struct hk_channel *c, struct hk_err *err)
     char address[HK_SEND_ADDRESS];
     enum hk_code rc = hk_send_check_url(c->url, true, err);
     if (rc == HK_OK && c->n_to == 0)
-        rc = hk_err_set(err, HK_INVALID, "there is nobody in to");
+        rc = hk_err_set(err, HK_INVALID, "\"to\" names no recipient");
     if (rc == HK_OK)
         rc = hk_mail_address(c->from, address, sizeof address, err);
     for (size_t i = 0; i < c->n_to && rc == HK_OK; i++)

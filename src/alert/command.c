@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to run next. People paste it into a shell, and parts of it come from messages: a value that cannot stand between
- * single quotes as it is, is left out. */
+/* The command that a notice suggests. People paste it into a shell, and parts of it come from messages: a value that is not safe
+ * between single quotes is left out. */
 #include <string.h>
 
 #include <hikyaku/policy.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Names of channels, as the configuration has them. Those of what is told over them: core/alert.h. */
+/* Names of channel kinds, as in the configuration. Names of alerts and notices are in core/alert.h. */
 #include "alert/notice.h"
 
 const char *hk_channel_kind_name(enum hk_channel_kind kind)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people are told: one notice, in words and in facts, and a channel that carries it to them. */
+/* A notice for people, in words and in facts, and the channel that carries it to them. */
 #ifndef HK_ALERT_NOTICE_H
 #define HK_ALERT_NOTICE_H
 

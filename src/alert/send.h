@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How a notice leaves the house: one HTTP request or one mail, blocking, by libcurl; or a program's standard input. Only
- * transport is known here; what an answer means is the channel's business. Errors may hold what the other side said: the
- * caller hides secrets in them (hk_alert_hide). */
+/* Sends a notice: as one HTTP request or one mail, blocking, by libcurl; or to a program's standard input. This file is transport
+ * only: the channel interprets the answer. Errors may quote the other side: the caller hides secrets in them (hk_alert_hide). */
 #ifndef HK_ALERT_SEND_H
 #define HK_ALERT_SEND_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program that is run for one notice: without a shell, in a process group of its own, with nothing of ours open. It may hang,
- * flood its output, leave children behind or read nothing: none of that outlives the timeout here. */
+/* Runs a program for one notice: without a shell, in its own process group, without our open files. The program may hang, flood
+ * its output, leave children behind or read nothing: the timeout here ends all of that. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>

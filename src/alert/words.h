@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A notice in words: what every channel tells, in whatever form it tells it. All of it is safe to show: characters that hide
- * or move text are written out, and lengths are bounded, whatever the notice holds. */
+/* The text of a notice, the same for every channel, which each channel puts into its own format. The text is safe to show: characters
+ * that hide or move text are escaped, and lengths are bounded, whatever the notice contains. */
 #ifndef HK_ALERT_WORDS_H
 #define HK_ALERT_WORDS_H
 

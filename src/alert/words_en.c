@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people are told, in English. */
+/* The texts of notices in English. */
 #include "alert/words.h"
 
 const struct hk_words hk_words_en = {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people are told, in Japanese: the words of docs/runbook.ja.md. Times are those of Japan. */
+/* The texts of notices in Japanese, with the words of docs/runbook.ja.md. Times are Japanese time. */
 #include "alert/words.h"
 
 const struct hk_words hk_words_ja = {

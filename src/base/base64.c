@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Four characters to three bytes. Strict about everything but line breaks: what decodes wrongly would be sent, or signed,
- * wrongly. */
+/* Four characters to three bytes. Strict about everything but line breaks, because the relay would send or sign
+ * wrongly decoded bytes. */
 #include <stdint.h>
 
 #include "base/base64.h"

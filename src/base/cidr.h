@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Internet addresses and ranges of them, without a system call, and the table of those that a relay has no business
- * with unless it is told so: what a public name must not lead to (SSRF). */
+/* Internet addresses and ranges of them, without a system call, and the table of private ranges: a relay sends there only if the
+ * configuration allows it, whatever a public name resolves to (SSRF). */
 #ifndef HK_BASE_CIDR_H
 #define HK_BASE_CIDR_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Memory that is freed all at once: what one store call gave, one answer of the desk, one parsed file are each thousands of
- * small pieces with one lifetime. */
+/* Memory that is freed all at once: the result of one store call, one answer of the desk or one parsed file is thousands of small
+ * pieces with one lifetime. */
 #ifndef HK_BASE_POOL_H
 #define HK_BASE_POOL_H
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What of a destination's URL people may see. Many receivers have their secret in the path (https://hooks.example/T0/B1/x7Yz…)
- * or in the query, and a URL by itself does not say which part that is. Shown are scheme, host and port, and of the path what
- * is plainly a word (hooks, order-events, v2); all else is "…". In doubt more is hidden, never less. */
+/* The parts of a destination's URL that people may see. Many receivers have their secret in the path (https://hooks.example/T0/B1/x7Yz…)
+ * or in the query, and a URL does not say which part is secret. So it shows scheme, host and port, and the segments of the path that
+ * are plainly words (hooks, order-events, v2). It replaces everything else by "…". In doubt it hides more, never less. */
 #ifndef HK_BASE_URL_H
 #define HK_BASE_URL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Reading UTF-8 that may be anything: who writes JSON or shows foreign text must know where it goes wrong. */
+/* Reads UTF-8 that may be malformed: code that writes JSON or shows foreign text must know where it is malformed. */
 #ifndef HK_BASE_UTF8_H
 #define HK_BASE_UTF8_H
 

@@ -288,7 +288,7 @@ int hk_args_check(struct hk_cli *cli)
         return hk_out_error(HK_EXIT_USAGE, "something is missing: hikyaku %s%s%s %s", command->name, blank,
                             sub_of(command), command->operands);
     if (cli->n_operands > command->max_operands)
-        return hk_out_error(HK_EXIT_USAGE, "'%s' is too much: hikyaku %s%s%s%s%s",
+        return hk_out_error(HK_EXIT_USAGE, "unexpected argument '%s': hikyaku %s%s%s%s%s",
                             cli->operands[command->max_operands], command->name, blank, sub_of(command),
                             command->operands != NULL ? " " : "",
                             command->operands != NULL ? command->operands : "");

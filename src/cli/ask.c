@@ -254,7 +254,8 @@ static const char *read_reason(const struct hk_cli *cli, char out[HK_REASON_TEXT
     }
     if (hk_str_trim(hk_str_of(out)).len > 0)
         return out;
-    (void)hk_out_error(HK_EXIT_USAGE, "why? Give --reason TEXT: it is kept with who did it");
+    (void)hk_out_error(HK_EXIT_USAGE,
+                       "a reason is needed: give --reason TEXT; the audit keeps it with your name");
     return NULL;
 }
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every command of the command line sees: its row in the command table, and what the user gave. */
+/* The interface of every command: its row in the command table, and the user's arguments. */
 #ifndef HK_CLI_CLI_H
 #define HK_CLI_CLI_H
 

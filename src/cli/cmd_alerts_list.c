@@ -121,7 +121,7 @@ static void print_alerts(const struct hk_ask *ask, const void *result, struct hk
     write_notices(out, list);
     write_mutes(out, list);
     if (list->channels == 0)
-        (void)hk_buf_adds(out, "\nno channels are configured: nobody is told\n");
+        (void)hk_buf_adds(out, "\nno channels are configured: nobody gets notices\n");
     else if (list->evaluated_ms == 0)
         (void)hk_buf_adds(out, "\nno relay has looked yet: start one with 'hikyaku run'\n");
     else

@@ -14,7 +14,7 @@ static void print_muted(const struct hk_ask *ask, const void *result, struct hk_
     (void)hk_format_rfc3339(done->until_ms, time);
     (void)hk_table_safe(out, hk_str_of(done->rule), 200);
     if (done->until_ms != 0)
-        (void)hk_buf_addf(out, ": muted until %s; what still is by then is told then\n", time);
+        (void)hk_buf_addf(out, ": muted until %s; alerts still firing at that time are sent then\n", time);
     else
         (void)hk_buf_adds(out, done->changed ? ": not muted any more\n" : ": was not muted\n");
 }

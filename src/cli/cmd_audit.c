@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku audit list, audit show, audit verify: who did what and why, and whether anybody has changed that since. */
+/* hikyaku audit list, audit show, audit verify: show who did what and why, and check that nobody changed the audit since. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -63,7 +63,7 @@ static void print_rows(const struct hk_ask *ask, const void *result, struct hk_b
     hk_table_write(&table, out);
     hk_table_fini(&table);
     if (rows->more)
-        (void)hk_buf_addf(out, "there are more: --after %" PRId64 "\n", rows->last_id);
+        (void)hk_buf_addf(out, "more: continue with --after %" PRId64 "\n", rows->last_id);
 }
 
 int hk_cmd_audit_list(struct hk_cli *cli)
@@ -95,7 +95,7 @@ static void write_letters(struct hk_buf *out, const struct hk_audit_letters *let
     hk_table_write(&table, out);
     hk_table_fini(&table);
     if (letters->more)
-        (void)hk_buf_addf(out, "there are more: --after %" PRId64 "\n",
+        (void)hk_buf_addf(out, "more: continue with --after %" PRId64 "\n",
                           letters->items[letters->n - 1].letter_id);
 }
 

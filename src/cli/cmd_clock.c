@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku clock show and reset: what a clock that was ahead has left behind in the store, and mending it once the clock is right. */
+/* hikyaku clock show and reset: find the traces of a clock that was ahead in the store, and repair them once the clock is right. */
 #include <time.h>
 
 #include "base/parse.h"

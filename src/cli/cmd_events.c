@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku events: what changes, a line an event, until Ctrl-C. As JSON the line is what the HTTP API sends. */
+/* hikyaku events: prints one line for each change, until Ctrl-C. With --json the line is the event of the HTTP API. */
 #include <stdio.h>
 #include <string.h>
 #include <time.h>

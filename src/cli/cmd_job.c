@@ -55,7 +55,7 @@ static void print_jobs(const struct hk_ask *ask, const void *result, struct hk_b
     hk_table_write(&table, out);
     hk_table_fini(&table);
     if (listed->next[0] != '\0')
-        (void)hk_buf_addf(out, "there are more: --after %s\n", listed->next);
+        (void)hk_buf_addf(out, "more: continue with --after %s\n", listed->next);
 }
 
 int hk_cmd_job_list(struct hk_cli *cli)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku login, logout, whoami: which server is asked, and as whom. */
+/* hikyaku login, logout, whoami: choose the server, and show the name and role there. */
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>

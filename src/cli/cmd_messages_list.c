@@ -61,9 +61,10 @@ static void print_messages(const struct hk_ask *ask, const void *result, struct 
         hk_table_write(&table, out);
     hk_table_fini(&table);
     if (found->looked > 0)
-        (void)hk_buf_addf(
-            out, "stopped after %" PRIu64 " rows; go on: --after %s (--scan N looks further at once)\n",
-            found->looked, found->next);
+        (void)hk_buf_addf(out,
+                          "stopped after %" PRIu64
+                          " rows; continue with --after %s (--scan N looks further at once)\n",
+                          found->looked, found->next);
     else if (found->next[0] != '\0')
         (void)hk_buf_addf(out, "more: --after %s\n", found->next);
 }

@@ -89,7 +89,7 @@ static void print_queues(const struct hk_ask *ask, const void *result, struct hk
     hk_table_write(&table, out);
     hk_table_fini(&table);
     if (queues->next != NULL) {
-        (void)hk_buf_adds(out, "there are more: --after ");
+        (void)hk_buf_adds(out, "more: continue with --after ");
         (void)hk_table_safe(out, hk_str_of(queues->next), 400);
         (void)hk_buf_addc(out, '\n');
     }

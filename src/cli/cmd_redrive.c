@@ -60,7 +60,8 @@ static void write_hints(struct hk_buf *out, const struct hk_redrive_plan *plan)
             "%s is paused: the redrive waits at its first letter to it until 'hikyaku destinations resume'\n",
             plan->paused);
     if (plan->unknown != NULL)
-        (void)hk_buf_addf(out, "%s is not configured: what is requeued to it dies again\n", plan->unknown);
+        (void)hk_buf_addf(out, "%s is not configured: messages that are requeued to it die again\n",
+                          plan->unknown);
 }
 
 static void write_plan(struct hk_buf *out, const struct hk_redrive_plan *plan)
@@ -231,7 +232,7 @@ static void write_job(struct hk_buf *out, const struct hk_redrive_job *job, int6
     if (job->status == HK_REDRIVE_RUNNING && job->held.len > 0) {
         (void)hk_buf_adds(out, "waits      ");
         (void)hk_table_safe(out, job->held, 100);
-        (void)hk_buf_adds(out, " is paused: it goes on after 'hikyaku destinations resume'\n");
+        (void)hk_buf_adds(out, " is paused: the redrive continues after 'hikyaku destinations resume'\n");
     }
     if (job->status == HK_REDRIVE_RUNNING) {
         (void)hk_buf_addf(out, "left       about %s\n", hk_show_duration(job->eta_ms, rate));

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku relays list: who relays, how much of the outbox is theirs, what they have in hand, and how far behind they are. */
+/* hikyaku relays list: the running relays, their shards, messages in hand, and lag. */
 #include <inttypes.h>
 #include <stdio.h>
 

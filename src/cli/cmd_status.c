@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku status: what is due, what waits and for how long, what failed, and who relays. */
+/* hikyaku status: due, waiting and dead messages, the oldest one, and the running relays. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -96,12 +96,12 @@ static const struct hk_cli_option run_options[] = {
      .kind = HK_CLI_CHOICE,
      .value = "FORMAT",
      .choices = "logfmt json",
-     .help = "of the log's lines (default: logfmt)"},
+     .help = "format of log lines (default: logfmt)"},
     {.name = "log-level",
      .kind = HK_CLI_CHOICE,
      .value = "LEVEL",
      .choices = "error warn info debug",
-     .help = "what to log (default: info)"},
+     .help = "least severe level to log (default: info)"},
     {.name = "user",
      .kind = HK_CLI_TEXT,
      .value = "USER[:GROUP]",
@@ -110,8 +110,8 @@ static const struct hk_cli_option run_options[] = {
      .kind = HK_CLI_FILE,
      .value = "DIR",
      .help = "serve the dashboard's files from here (tools/web folder DIR makes them)"},
-    {.name = "no-sandbox", .help = "keep system calls that a relay has no use for"},
-    {.name = "core-dumps", .help = "allow them, though secrets would stand in them"},
+    {.name = "no-sandbox", .help = "do not block system calls that a relay does not need"},
+    {.name = "core-dumps", .help = "allow core dumps, although they contain secrets"},
     HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option enqueue_options[] = {
@@ -148,7 +148,7 @@ static struct hk_cli_command commands[] = {
      .summary = "relay what applications commit, until stopped",
      .details =
          "SIGTERM and SIGINT drain: no new claims, what is in flight ends or is given back, exit 0. A second\n"
-         "one hurries. SIGHUP reads the configuration again, all or nothing.",
+         "signal shortens the drain. SIGHUP reads the configuration again, all or nothing.",
      .options = run_options,
      .run = hk_cmd_run},
     {.op = &hk_op_enqueue, .options = enqueue_options, .run = hk_cmd_enqueue},
@@ -165,10 +165,10 @@ static struct hk_cli_command commands[] = {
      .min_operands = 1,
      .max_operands = 1,
      .operand_kind = HK_CLI_TEXT,
-     .summary = "keep a relay's address and your token, for commands without --server",
+     .summary = "store a relay's address and your token, for commands without --server",
      .details =
          "Asks for the token, or takes it from --token-file. Kept in ~/.config/hikyaku/login, for you alone. Commands\n"
-         "that name a database (--db, a configuration file) work on that database all the same.",
+         "with a database (--db, a configuration file) still work on that database.",
      .run = hk_cmd_login},
     {.name = "logout", .summary = "forget the relay and the token of 'login'", .run = hk_cmd_logout},
     {.op = &hk_op_whoami, .run = hk_cmd_whoami},
@@ -235,7 +235,7 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_keys_list, .run = hk_cmd_keys_list},
     {.op = &hk_op_keys_rotate, .run = hk_cmd_keys_rotate},
     {.op = &hk_op_keys_retire, .run = hk_cmd_keys_retire},
-    {.name = "alerts", .summary = "what people are told: look, test a channel, mute a rule"},
+    {.name = "alerts", .summary = "alerts: list them, test a channel, mute a rule"},
     {.op = &hk_op_alerts_list, .run = hk_cmd_alerts_list},
     {.op = &hk_op_alerts_test, .run = hk_cmd_alerts_test},
     {.op = &hk_op_alerts_mute, .run = hk_cmd_alerts_mute},

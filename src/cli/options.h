@@ -16,12 +16,12 @@
 #define HK_REASON_OPTION                                                                                     \
     {                                                                                                        \
         .name = "reason", .kind = HK_CLI_TEXT, .value = "TEXT",                                              \
-        .help = "why; kept with who (asked for on a terminal)"                                               \
+        .help = "why; the audit keeps it (a terminal asks for it)"                                           \
     }
 #define HK_ACTOR_OPTION                                                                                      \
     {                                                                                                        \
         .name = "actor", .kind = HK_CLI_TEXT, .value = "NAME",                                               \
-        .help = "who (default: $HIKYAKU_ACTOR, else user@host)"                                              \
+        .help = "who, for the audit (default: $HIKYAKU_ACTOR, else user@host)"                               \
     }
 #define HK_ACTOR_OPTIONS HK_REASON_OPTION, HK_ACTOR_OPTION
 
@@ -32,7 +32,7 @@
 
 #define HK_REVEAL_OPTION                                                                                     \
     {                                                                                                        \
-        .name = "reveal", .help = "show what is masked; who and why is recorded first"                       \
+        .name = "reveal", .help = "show masked values; the audit first records who and why"                  \
     }
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a search has come. */
+/* Progress of a search. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <unistd.h>

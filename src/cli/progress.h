@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How far a search has come that looks through many dead letters: one line on a terminal, which is wiped away at the end. */
+/* Progress of a search through many dead letters: one line on a terminal, which disappears at the end. */
 #ifndef HK_CLI_PROGRESS_H
 #define HK_CLI_PROGRESS_H
 

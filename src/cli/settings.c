@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which configuration, which database, who acts. */
+/* Finds the configuration, the database and the name of the person. */
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a command that works on a store needs: the configuration, and which database. Flag > environment > file >
+/* The settings of a command that works on a store: the configuration and the database. Flag > environment > file >
  * default. */
 #ifndef HK_CLI_SETTINGS_H
 #define HK_CLI_SETTINGS_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One message or letter as its command shows it, masked, for whoever has the store open already. */
+/* One message or letter as its command shows it, masked, for callers that have the store open already. */
 #ifndef HK_CLI_VIEW_H
 #define HK_CLI_VIEW_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What destinations share with policies when sections become objects. */
+/* Helpers for destinations and policies, which turn sections into objects. */
 #ifndef HK_CONFIG_BUILD_H
 #define HK_CONFIG_BUILD_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What must hold between the options of one section: one of two, both or none, one not above the other. */
+/* Rules between the options of one section: one of two, both or none, one not above the other. */
 #include <math.h>
 #include <string.h>
 
@@ -428,7 +428,7 @@ void hk_check_root(struct hk_walk *walk, const struct hk_yaml_node *node, void *
     const struct hk_yaml_node *routes = hk_yaml_get(node, "routes");
     if (config->alerts.rules.n && !hk_yaml_get(node, "channels"))
         hk_walk_warn(walk, hk_walk_at(walk, node, "alerts"),
-                     "nobody is told of alerts: there are no \"channels\"");
+                     "no channel sends these alerts: there are no \"channels\"");
     if (!routes || routes->kind != HK_YAML_SEQUENCE)
         return;
     bool all = false;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with a file, and where: all of it at once, in file order, bounded. */
+/* The errors of a file with their positions: all at once, in file order, bounded. */
 #ifndef HK_CONFIG_DIAG_H
 #define HK_CONFIG_DIAG_H
 

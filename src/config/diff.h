@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What differs between two configurations, key by key along the option tables, so that a reload can say what it changed
- * and what it could not. Values are never told: some are secrets. */
+/* The differences between two configurations, key by key along the option tables, so that a reload can report which settings it
+ * changed and which need a restart. It never reports values, because some are secrets. */
 #ifndef HK_CONFIG_DIFF_H
 #define HK_CONFIG_DIFF_H
 

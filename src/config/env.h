@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a configuration may ask its surroundings for, through pointers, so that tests and fuzzers bring their own. */
+/* The surroundings of a configuration (variables, files), through pointers, so that tests and fuzzers bring their own. */
 #ifndef HK_CONFIG_ENV_H
 #define HK_CONFIG_ENV_H
 

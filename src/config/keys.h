@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The keys of the section `seal`: where each comes from. */
+/* Reads the keys of the section `seal` from their sources. */
 #ifndef HK_CONFIG_KEYS_H
 #define HK_CONFIG_KEYS_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A program whose output is wanted: of a key-management service, mostly. It has ten seconds, and neither our standard input nor anything
- * of ours that is open. What it says on standard error goes where ours goes. */
+/* Runs a program for its output, mostly the client of a key-management service. The program has ten seconds, and gets neither our
+ * standard input nor our open files. It shares our standard error. */
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>

@@ -151,7 +151,7 @@ static void write_table(struct writer *w, const struct hk_opt_table *table)
 void hk_config_schema_text(struct hk_buf *out)
 {
     struct writer w = {.out = out};
-    hk_buf_adds(out, "# hikyaku's configuration: every key. What is not commented out is the default.\n"
+    hk_buf_adds(out, "# hikyaku's configuration: every key. Keys without a comment sign show the default.\n"
                      "# In values: ${VAR}, ${VAR:-default}, ${file:PATH}; $${ is a literal ${.\n");
     write_table(&w, &hk_root_table);
 }

@@ -38,7 +38,7 @@ static const struct hk_word history_words[] = {
 static const struct hk_opt relay_opts[] = {
     {"name", HK_OPT_NAME, HK_OPT_RESTART, AT(struct hk_conf_relay, name), .fallback = "",
      .otherwise = "host name and process id", .example = "relay-1",
-     .help = "how this relay is called in locked_by, logs and metrics"},
+     .help = "this relay's name in locked_by, logs and metrics"},
     {"batch", HK_OPT_U32, AT(struct hk_conf_relay, batch), .min = 1, .max = 10000, .fallback = "500",
      .help = "messages read at once"},
     {"batch_bytes", HK_OPT_SIZE, AT(struct hk_conf_relay, batch_bytes), .min = 1024, .max = UINT64_C(1) << 30,
@@ -74,17 +74,21 @@ static const struct hk_opt retention_opts[] = {
      .help = "rows of sent messages (without payload)"},
     {"sent_rows", HK_OPT_U64, AT(struct hk_conf_retention, sent_rows), .max = UINT64_C(1000000000000),
      .word = "unlimited", .word_value = HK_CONFIG_NEVER, .fallback = "1000000",
-     .help = "at most so many of them; 0 keeps none"},
+     .help = "keep at most this many rows of sent messages; 0 keeps none"},
     {"discarded", HK_OPT_DURATION, KEEP(discarded_ms), .fallback = "90d", .help = "discarded dead letters"},
     {"resolved", HK_OPT_DURATION, KEEP(resolved_ms), .fallback = "90d", .help = "resolved dead letters"},
     {"cancelled", HK_OPT_DURATION, KEEP(cancelled_ms), .fallback = "90d", .help = "cancelled messages"},
     {"attempts", HK_OPT_DURATION, KEEP(attempts_ms), .fallback = "30d", .help = "records of attempts"},
     {"dead", HK_OPT_DURATION, KEEP(dead_ms), .fallback = "never",
-     .help = "open dead letters, which nobody has settled: 1d or more, unless purge_open"},
+     .help =
+         "open dead letters, which nobody has requeued, resolved or discarded: 1d or more, unless purge_open"},
     {"purge_open", HK_OPT_BOOL, AT(struct hk_conf_retention, purge_open), .fallback = "false",
-     .help = "dead may be less than a day, down to 0: open dead letters go before anybody sees them"},
-    {"audit", HK_OPT_DURATION, KEEP(audit_ms), .fallback = "never", .help = "who did what: 1d or more"},
-    {"alerts", HK_OPT_DURATION, KEEP(alerts_ms), .fallback = "30d", .help = "alerts that are over, notices"},
+     .help =
+         "allow dead below a day, down to 0: the relay may delete open dead letters before anybody sees them"},
+    {"audit", HK_OPT_DURATION, KEEP(audit_ms), .fallback = "never",
+     .help = "audit rows (who did what): 1d or more"},
+    {"alerts", HK_OPT_DURATION, KEEP(alerts_ms), .fallback = "30d",
+     .help = "alerts that have ended, and notices"},
 };
 
 static const struct hk_opt_table retention_table = {
@@ -107,10 +111,11 @@ static const struct hk_opt admin_tls_opts[] = {
      .otherwise = "none", .example = "relay.pem",
      .help = "certificate and its chain, PEM; read again when the file changes"},
     {"key", HK_OPT_PATH, HK_OPT_RESTART, AT(struct hk_conf_admin_tls, key), .min = 1, .max = 4096,
-     .otherwise = "none", .example = "relay.key", .help = "its key, PEM, without a password"},
+     .otherwise = "none", .example = "relay.key",
+     .help = "the certificate's private key, PEM, without a password"},
     {"client_ca", HK_OPT_PATH, HK_OPT_RESTART, AT(struct hk_conf_admin_tls, client_ca), .min = 1, .max = 4096,
      .otherwise = "clients need no certificate", .example = "clients.pem",
-     .help = "authorities, PEM: only clients with a certificate of one of them may connect"},
+     .help = "certificate authorities, PEM: only clients with a certificate of one of them may connect"},
 };
 
 static const struct hk_opt_table admin_tls_table = {
@@ -142,26 +147,29 @@ static const struct hk_opt admin_opts[] = {
          "loopback needs tls and auth: tokens"},
     {"health_listen", HK_OPT_STRING, HK_OPT_RESTART, AT(struct hk_conf_admin, health_listen), .min = 1,
      .max = 300, .fallback = "none", .example = "0.0.0.0:8190", .check = hk_text_check_listen,
-     .help = "one more, on any address, that serves only /metrics, /livez and /readyz"},
+     .help = "a second address and port, on any address, that serves only /metrics, /livez and /readyz"},
     {"unix", HK_OPT_PATH, HK_OPT_RESTART, AT(struct hk_conf_admin, unix_path), .min = 1, .max = 100,
      .otherwise = "none", .example = "/run/hikyaku/admin.sock",
-     .help = "one more, as a socket in the file system that only the relay's user can connect to"},
+     .help = "also listen on a socket in the file system; only the relay's user can connect to it"},
     {"tls", HK_OPT_SECTION, HK_OPT_RESTART, AT(struct hk_conf_admin, tls), .sub = &admin_tls_table,
      .otherwise = "none",
-     .help = "TLS of listen, 1.2 or later: by a certificate, or terminated by a proxy of trusted_proxies"},
+     .help = "TLS for listen, 1.2 or later: with a certificate, or terminated by a proxy of trusted_proxies"},
     {"auth", HK_OPT_ENUM, HK_OPT_RESTART, AT(struct hk_conf_admin, auth), .words = admin_auth_words,
-     .fallback = "auto", .help = "auto: this machine needs no token; tokens: everybody does"},
+     .fallback = "auto",
+     .help = "auto: clients on this machine need no token; tokens: every client needs one"},
     {"trusted_proxies", HK_OPT_LIST, HK_OPT_RESTART, AT(struct hk_conf_admin, trusted_proxies), .max = 64,
      .elem = &admin_proxy_elem, .example = "[10.0.0.0/8]",
-     .help = "with tls: terminated, requests come from these alone, and X-Forwarded-For says for whom"},
+     .help =
+         "with tls: terminated, accept requests only from these proxies and read the client's address from X-Forwarded-For"},
     {"hosts", HK_OPT_LIST, HK_OPT_RESTART, AT(struct hk_conf_admin, hosts), .max = 64,
      .elem = &admin_host_elem, .example = "[relay.example]",
-     .help = "names, beside localhost, that clients may call this relay by"},
+     .help = "host names, beside localhost, that clients may use for this relay"},
     {"cors", HK_OPT_LIST, HK_OPT_RESTART, AT(struct hk_conf_admin, cors), .max = 64,
      .elem = &admin_origin_elem, .example = "[\"https://dash.example\"]",
      .help = "origins whose pages may use the API from a browser"},
     {"workers", HK_OPT_U32, HK_OPT_RESTART, AT(struct hk_conf_admin, workers), .min = 1, .max = 16,
-     .fallback = "2", .help = "operations of the API at a time, each with its own connection to the store"},
+     .fallback = "2",
+     .help = "how many operations of the API run at once, each with its own connection to the store"},
 };
 
 static const struct hk_opt_table admin_table = {
@@ -186,9 +194,9 @@ static const struct hk_word log_level_words[] = {{"error", HK_CONF_LOG_ERROR},
 
 static const struct hk_opt log_opts[] = {
     {"format", HK_OPT_ENUM, AT(struct hk_conf_log, format), .words = log_format_words, .fallback = "logfmt",
-     .help = "of the lines on standard error; HIKYAKU_LOG_FORMAT and --log-format win"},
+     .help = "format of log lines; HIKYAKU_LOG_FORMAT and --log-format win"},
     {"level", HK_OPT_ENUM, AT(struct hk_conf_log, level), .words = log_level_words, .fallback = "info",
-     .help = "what is logged; HIKYAKU_LOG_LEVEL and --log-level win"},
+     .help = "the least severe level that is logged; HIKYAKU_LOG_LEVEL and --log-level win"},
 };
 
 static const struct hk_opt_table log_table = {
@@ -229,9 +237,9 @@ static const struct hk_opt telemetry_opts[] = {
      .help =
          "OpenTelemetry collector; /v1/traces and /v1/metrics are added. OTEL_EXPORTER_OTLP_ENDPOINT wins"},
     {"protocol", HK_OPT_ENUM, AT(struct hk_conf_telemetry, protocol), .words = otlp_words,
-     .fallback = "http/protobuf", .help = "of OTLP; OTEL_EXPORTER_OTLP_PROTOCOL wins"},
+     .fallback = "http/protobuf", .help = "encoding of OTLP; OTEL_EXPORTER_OTLP_PROTOCOL wins"},
     {"compression", HK_OPT_ENUM, AT(struct hk_conf_telemetry, compression), .words = compression_words,
-     .fallback = "none", .help = "of requests; OTEL_EXPORTER_OTLP_COMPRESSION wins"},
+     .fallback = "none", .help = "compression of requests; OTEL_EXPORTER_OTLP_COMPRESSION wins"},
     {"headers", HK_OPT_MAP, AT(struct hk_conf_telemetry, headers), .max = 32, .sub = &telemetry_header_table,
      .example = "{ X-Scope-OrgID: acme }", .help = "sent to the collector; never shown"},
     {"proxy", HK_OPT_NAME, AT(struct hk_conf_telemetry, proxy), .ref = HK_REF_PROXY,
@@ -451,13 +459,12 @@ static const struct hk_opt limits_opts[HK_LIMITS_NOPTS] = {
                             .help = "requests a second, minute or hour"},
     [HK_LIMITS_BURST_OPT] = {"burst", HK_OPT_U32, AT(struct hk_conf_limits, burst), .min = 1, .max = 1000000,
                              .otherwise = "one second's requests", .example = "200",
-                             .help = "requests that may be saved up while it is idle"},
+                             .help = "requests that an idle destination may save up"},
     [HK_LIMITS_CONCURRENCY_OPT] = {"concurrency", HK_OPT_U32, AT(struct hk_conf_limits, concurrency),
                                    .min = 1, .max = 65536, .otherwise = "64, or the relay's if that is less",
                                    .example = "64", .help = "requests in flight"},
     [HK_LIMITS_SHARED_OPT] = {"shared", HK_OPT_BOOL, AT(struct hk_conf_limits, shared), .fallback = "false",
-                              .help =
-                                  "all relays of the database have that concurrency together (PostgreSQL)"},
+                              .help = "share that concurrency among all relays of the database (PostgreSQL)"},
 };
 
 static const struct hk_opt_table limits_table = {
@@ -497,7 +504,8 @@ static const struct hk_opt queue_opts[HK_QUEUE_NOPTS] = {
                                   .help = "the longest wait"},
     [HK_QUEUE_MAX_DOUBLINGS_OPT] = {"max_doublings", HK_OPT_U32, AT(struct hk_conf_queue, max_doublings),
                                     .max = 16, .otherwise = "as the policy", .example = "5",
-                                    .help = "waits double so often, then grow by the same amount"},
+                                    .help =
+                                        "how many times the wait doubles before it grows by a fixed step"},
 };
 
 static const struct hk_opt_table queue_table = {
@@ -566,25 +574,34 @@ static const struct hk_opt destination_opts[HK_DEST_NOPTS] = {
                               "send nothing, confirm everything: for benches and dry runs; quote the key"},
     [HK_DEST_AMQP_OPT] = {"amqp", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_destination, amqp),
                           .sub = &hk_amqp_table, .help = "publish to RabbitMQ (docs/rabbitmq.md)"},
+    [HK_DEST_NATS_OPT] = {"nats", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_destination, nats),
+                          .sub = &hk_nats_table, .help = "publish to NATS JetStream (docs/nats.md)"},
+    [HK_DEST_REDIS_OPT] = {"redis", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_destination, redis),
+                           .sub = &hk_redis_table,
+                           .help = "add to streams of Redis or Valkey (docs/redis.md)"},
+    [HK_DEST_MQTT_OPT] = {"mqtt", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_destination, mqtt),
+                          .sub = &hk_mqtt_table, .help = "publish by MQTT 5 (docs/mqtt.md)"},
     [HK_DEST_KAFKA_OPT] = {"kafka", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_destination, kafka),
                            .sub = &hk_kafka_table, .help = "send to a topic of Kafka (docs/kafka.md)"},
     [HK_DEST_POLICY_OPT] = {"policy", HK_OPT_NAME, AT(struct hk_conf_destination, policy),
                             .ref = HK_REF_POLICY, .otherwise = "default_policy", .example = "standard",
                             .help = "a policy of this file, or a preset"},
     [HK_DEST_LIMITS_OPT] = {"limits", HK_OPT_SECTION, AT(struct hk_conf_destination, limits),
-                            .sub = &limits_table, .help = "how hard it may be pushed"},
+                            .sub = &limits_table, .help = "rate and concurrency limits"},
     [HK_DEST_BREAKER_OPT] = {"breaker", HK_OPT_SECTION, AT(struct hk_conf_destination, breaker_conf),
                              .sub = &hk_breaker_table, .otherwise = "as the policy",
                              .help = "changes the policy's breaker for this destination"},
     [HK_DEST_ORDER_OPT] = {"order", HK_OPT_ENUM, AT(struct hk_conf_destination, order), .words = order_words,
                            .fallback = "none",
-                           .help = "key: messages of one message_key go one after another"},
-    [HK_DEST_ON_DEAD_OPT] = {"on_dead", HK_OPT_ENUM, AT(struct hk_conf_destination, on_dead),
-                             .words = on_dead_words, .fallback = "block",
-                             .help = "with order: key, do the next ones wait behind a dead letter or go on?"},
-    [HK_DEST_AUTO_REDRIVE_OPT] = {"auto_redrive", HK_OPT_BOOL, AT(struct hk_conf_destination, auto_redrive),
-                                  .fallback = "false",
-                                  .help = "when its breaker closes, requeue what gave up while it was open"},
+                           .help = "key: send messages with the same message_key one after another"},
+    [HK_DEST_ON_DEAD_OPT] =
+        {"on_dead", HK_OPT_ENUM, AT(struct hk_conf_destination, on_dead), .words = on_dead_words,
+         .fallback = "block",
+         .help =
+             "with order: key: block: later messages of the key wait behind a dead letter; skip: they are sent"},
+    [HK_DEST_AUTO_REDRIVE_OPT] =
+        {"auto_redrive", HK_OPT_BOOL, AT(struct hk_conf_destination, auto_redrive), .fallback = "false",
+         .help = "when its breaker closes, requeue messages that ran out of retries while it was open"},
     [HK_DEST_ALLOW_OPT] = {"allow", HK_OPT_LIST, AT(struct hk_conf_destination, allow), .max = 64,
                            .elem = &cidr_elem, .otherwise = "public addresses only",
                            .example = "[127.0.0.0/8]", .help = "private addresses that requests may go to"},
@@ -610,12 +627,12 @@ const struct hk_opt_table hk_destination_table = {
 static const struct hk_opt definitions_opts[] = {
     {"allow", HK_OPT_LIST, AT(struct hk_conf_definitions, allow), .max = 64, .elem = &cidr_elem,
      .otherwise = "public addresses only", .example = "[10.20.0.0/16]",
-     .help = "what a definition's own allow may hold"},
+     .help = "address ranges that a definition's own allow may list"},
     {"secrets", HK_OPT_PATH, AT(struct hk_conf_definitions, secrets), .min = 1, .max = 4096,
      .otherwise = "no files", .example = "/etc/hikyaku/secrets",
-     .help = "the folder that definitions may name files of"},
+     .help = "the folder whose files definitions may name"},
     {"max", HK_OPT_U32, AT(struct hk_conf_definitions, max), .max = 20000, .fallback = "10000",
-     .help = "how many there may be; 0: none are used"},
+     .help = "how many definitions may exist; 0: relays use none"},
 };
 
 static const struct hk_opt_table definitions_table = {
@@ -714,7 +731,7 @@ static const struct hk_opt command_elem = {
 static const struct hk_opt seal_key_opts[] = {
     {"id", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_seal_key, id), .min = 1,
      .max = HK_KEY_ID_MAX - 1, .check = hk_text_check_key_id, .example = "2026-11",
-     .help = "stands in every payload that the key sealed; never give it to another key"},
+     .help = "the key's id, stored in every payload that the key sealed; never reuse it for another key"},
     {"file", HK_OPT_PATH, HK_OPT_CHOICE, AT(struct hk_conf_seal_key, file), .min = 1, .max = 4096,
      .example = "/run/keys/hikyaku", .help = "a file with 32 bytes in base64, or …"},
     {"env", HK_OPT_STRING, HK_OPT_CHOICE, AT(struct hk_conf_seal_key, env), .min = 1, .max = 255,
@@ -743,12 +760,11 @@ static const struct hk_opt seal_opts[HK_SEAL_NOPTS] = {
     [HK_SEAL_MODE_OPT] =
         {"mode", HK_OPT_ENUM, AT(struct hk_conf_seal, mode), .words = seal_words, .fallback = "off",
          .help =
-             "rest: the relay seals what it writes; end: hikyaku enqueue seals payloads. Every mode opens what is sealed"},
-    [HK_SEAL_STORE_OPT] = {"store", HK_OPT_STRING, AT(struct hk_conf_seal, store), .min = 1,
-                           .max = HK_SEAL_STORE_MAX - 1, .check = hk_text_check_key_id, .fallback = "hikyaku",
-                           .example = "shop",
-                           .help =
-                               "a name for the outbox: what was sealed for another one opens nowhere here"},
+             "rest: relays seal payloads that they write; end: hikyaku enqueue seals payloads. Relays open sealed payloads in every mode"},
+    [HK_SEAL_STORE_OPT] =
+        {"store", HK_OPT_STRING, AT(struct hk_conf_seal, store), .min = 1, .max = HK_SEAL_STORE_MAX - 1,
+         .check = hk_text_check_key_id, .fallback = "hikyaku", .example = "shop",
+         .help = "a name for the outbox; payloads that were sealed for another name cannot be opened here"},
     [HK_SEAL_KEYS_OPT] = {"keys", HK_OPT_LIST, AT(struct hk_conf_seal, keys), .max = HK_KEYS_MAX,
                           .sub = &seal_key_table, .example = "[{ id: \"2026-11\", file: /run/keys/hikyaku }]",
                           .help = "the newest first: it seals, and all of them open"},
@@ -768,14 +784,15 @@ static const struct hk_opt root_opts[] = {
     {"store", HK_OPT_SECTION, HK_OPT_RESTART, AT(struct hk_config, store), .sub = &store_table,
      .help = "where the outbox is"},
     {"relay", HK_OPT_SECTION, AT(struct hk_config, relay), .sub = &relay_table,
-     .help = "this process's work"},
+     .help = "how this relay process works"},
     {"retention", HK_OPT_SECTION, AT(struct hk_config, retention), .sub = &retention_table,
-     .help = "how long what is settled is kept"},
+     .help = "how long finished messages and records are kept"},
     {"default_policy", HK_OPT_NAME, AT(struct hk_config, default_policy), .fallback = "standard",
-     .ref = HK_REF_POLICY, .help = "for destinations that name none"},
+     .ref = HK_REF_POLICY, .help = "the policy of destinations that name none"},
     {"admin", HK_OPT_SECTION, AT(struct hk_config, admin), .sub = &admin_table,
      .help = "metrics, probes and the API"},
-    {"log", HK_OPT_SECTION, AT(struct hk_config, log), .sub = &log_table, .help = "lines on standard error"},
+    {"log", HK_OPT_SECTION, AT(struct hk_config, log), .sub = &log_table,
+     .help = "log lines on standard error"},
     {"telemetry", HK_OPT_SECTION, HK_OPT_RESTART, AT(struct hk_config, telemetry), .sub = &telemetry_table,
      .help = "traces to an OpenTelemetry collector"},
     {"policies", HK_OPT_MAP, AT(struct hk_config, policy_conf), .max = 1000, .sub = &hk_policy_table,
@@ -793,10 +810,10 @@ static const struct hk_opt root_opts[] = {
     {"queues", HK_OPT_SECTION, AT(struct hk_config, queues), .sub = &queues_table, .otherwise = "off",
      .help = "clients of Google's Cloud Tasks may make queues and tasks (docs/cloud-tasks.md)"},
     {"definitions", HK_OPT_SECTION, AT(struct hk_config, definitions), .sub = &definitions_table,
-     .help = "what destinations that are created at run time may do"},
+     .help = "limits for destinations that are created at run time"},
     {"routes", HK_OPT_LIST, AT(struct hk_config, routes), .max = 1000, .sub = &route_table,
      .example = "[{ event_type: \"Order*\", destination: billing }]",
-     .help = "for messages that name no destination; the first match wins"},
+     .help = "destinations of messages that name none; the first match wins"},
     {"validate", HK_OPT_LIST, AT(struct hk_config, validate), .max = 1000, .sub = &validate_table,
      .example = "[{ event_type: OrderCreated, required: [orderId] }]",
      .help = "checks before anything is sent; a message that fails is dead"},
@@ -804,12 +821,12 @@ static const struct hk_opt root_opts[] = {
      .example = "[{ event_type: \"Order*\", paths: [customer.email] }]",
      .help = "personal data: shown as *** wherever messages are shown, logged or exported"},
     {"seal", HK_OPT_SECTION, AT(struct hk_config, seal), .sub = &seal_table,
-     .help = "payloads that only the holder of a key can read (docs/personal-data.md)"},
+     .help = "encrypt payloads with keys outside the store (docs/personal-data.md)"},
     {"channels", HK_OPT_MAP, AT(struct hk_config, channels), .max = 32, .sub = &hk_channel_table,
      .example = "{ ops: { slack: { url: \"${SLACK_URL}\" } } }",
-     .help = "how people are told of alerts, by name"},
+     .help = "ways to send alert notices to people, by name"},
     {"alerts", HK_OPT_SECTION, AT(struct hk_config, alerts), .sub = &hk_alerts_table,
-     .help = "what people are told, and when"},
+     .help = "which conditions raise alerts, and who gets notices"},
 };
 
 const struct hk_opt_table hk_root_table = {
@@ -831,7 +848,8 @@ const struct hk_opt_table *hk_schema_table(size_t i)
         &hk_classes_table,   &hk_class_table,       &hk_rule_table,
         &hk_breaker_table,   &hk_destination_table, &http_table,
         &header_table,       &sign_table,           &auth_table,
-        &basic_table,        &hk_amqp_table,        &hk_kafka_table,
+        &basic_table,        &hk_amqp_table,        &hk_nats_table,
+        &hk_redis_table,     &hk_mqtt_table,        &hk_kafka_table,
         &hk_sasl_table,      &null_table,           &limits_table,
         &route_table,        &validate_table,       &mask_table,
         &log_table,          &telemetry_table,      &telemetry_header_table,

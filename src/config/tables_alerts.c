@@ -19,7 +19,7 @@ static const struct hk_word severity_words[] = {
 static const struct hk_opt slack_opts[] = {
     {"url", HK_OPT_STRING, HK_OPT_REQUIRED | HK_OPT_SECRET, AT(struct hk_conf_slack, url), URL,
      .check = hk_text_check_http_url, .example = "\"${SLACK_URL}\"",
-     .help = "the incoming webhook; whoever knows it can post there"},
+     .help = "the incoming webhook; a secret: anybody who knows it can post there"},
 };
 
 const struct hk_opt_table hk_slack_table = {
@@ -85,10 +85,10 @@ const struct hk_opt_table hk_hook_table = {
 static const struct hk_opt pagerduty_opts[] = {
     {"routing_key", HK_OPT_STRING, HK_OPT_REQUIRED | HK_OPT_SECRET, AT(struct hk_conf_pagerduty, routing_key),
      .min = 1, .max = 255, .check = hk_text_check_printable, .example = "\"${PAGERDUTY_KEY}\"",
-     .help = "of the integration (Events API v2)"},
+     .help = "the integration's key (Events API v2)"},
     {"url", HK_OPT_STRING, AT(struct hk_conf_pagerduty, url), URL, .check = hk_text_check_http_url,
      .fallback = "https://events.pagerduty.com/v2/enqueue",
-     .help = "of another service that takes the same events"},
+     .help = "URL of PagerDuty or of a compatible service"},
 };
 
 const struct hk_opt_table hk_pagerduty_table = {
@@ -126,18 +126,18 @@ static const struct hk_opt channel_opts[HK_CHANNEL_NOPTS] = {
     [HK_CHANNEL_EMAIL_OPT] = {"email", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_channel, email),
                               .sub = &hk_email_table, .help = "by SMTP"},
     [HK_CHANNEL_WEBHOOK_OPT] = {"webhook", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_channel, webhook),
-                                .sub = &hk_hook_table, .help = "JSON to a URL of yours, signed"},
+                                .sub = &hk_hook_table, .help = "signed JSON to your own URL"},
     [HK_CHANNEL_PAGERDUTY_OPT] = {"pagerduty", HK_OPT_SECTION, HK_OPT_CHOICE,
                                   AT(struct hk_conf_channel, pagerduty), .sub = &hk_pagerduty_table,
-                                  .help = "PagerDuty, or what takes its events"},
+                                  .help = "PagerDuty, or a service that accepts its events"},
     [HK_CHANNEL_EXEC_OPT] = {"exec", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_channel, exec),
-                             .sub = &hk_exec_table, .help = "a program of yours"},
+                             .sub = &hk_exec_table, .help = "your own program"},
     [HK_CHANNEL_LANGUAGE_OPT] = {"language", HK_OPT_ENUM, AT(struct hk_conf_channel, language),
                                  .words = language_words, .otherwise = "that of alerts", .example = "ja",
                                  .help = "English or Japanese"},
     [HK_CHANNEL_SEVERITY_OPT] = {"severity", HK_OPT_ENUM, AT(struct hk_conf_channel, severity),
                                  .words = severity_words, .fallback = "info",
-                                 .help = "only what is at least so severe"},
+                                 .help = "send only alerts of this severity or above"},
     [HK_CHANNEL_TIMEOUT_OPT] = {"timeout", HK_OPT_DURATION, AT(struct hk_conf_channel, timeout_ms),
                                 .min = 100, .max = 60000, .fallback = "10s", .help = "for one attempt"},
     [HK_CHANNEL_ALLOW_OPT] = {"allow", HK_OPT_LIST, AT(struct hk_conf_channel, allow), .max = 64,
@@ -169,14 +169,14 @@ static const struct hk_word through_words[] = {{"none", HK_ALERT_CRITICAL + 1},
 
 static const struct hk_opt quiet_opts[] = {
     {"from", HK_OPT_STRING, AT(struct hk_conf_quiet, from), .min = 1, .max = 8, .otherwise = "no quiet hours",
-     .check = hk_text_check_clock, .example = "\"22:00\"", .help = "hours and minutes"},
+     .check = hk_text_check_clock, .example = "\"22:00\"", .help = "start, as hours and minutes"},
     {"to", HK_OPT_STRING, AT(struct hk_conf_quiet, to), .min = 1, .max = 8, .otherwise = "no quiet hours",
      .check = hk_text_check_clock, .example = "\"07:00\"",
-     .help = "the next day's when it is earlier than from"},
+     .help = "end; on the next day if it is earlier than from"},
     {"zone", HK_OPT_STRING, AT(struct hk_conf_quiet, zone), .min = 1, .max = 8, .fallback = "Z",
-     .check = hk_text_check_zone, .example = "\"+09:00\"", .help = "where: how far from UTC; Z is UTC"},
+     .check = hk_text_check_zone, .example = "\"+09:00\"", .help = "offset from UTC; Z is UTC"},
     {"let_through", HK_OPT_ENUM, AT(struct hk_conf_quiet, let_through), .words = through_words,
-     .fallback = "critical", .help = "what is told all the same: this severity and above"},
+     .fallback = "critical", .help = "alerts of this severity and above are sent even in quiet hours"},
 };
 
 const struct hk_opt_table hk_quiet_table = {
@@ -213,37 +213,39 @@ static const struct hk_opt field_elem = {.type = HK_OPT_STRING,
 
 static const struct hk_opt rule_opts[HK_ALERT_RULE_NOPTS] = {
     [HK_ALERT_RULE_NAME_OPT] = {"name", HK_OPT_NAME, HK_OPT_REQUIRED, AT(struct hk_conf_alert_rule, name),
-                                .example = "dead-letter", .help = "how notices and mutes call it"},
+                                .example = "dead-letter", .help = "the rule's name in notices and mutes"},
     [HK_ALERT_RULE_WHEN_OPT] = {"when", HK_OPT_ENUM, HK_OPT_REQUIRED, AT(struct hk_conf_alert_rule, when),
                                 .words = when_words, .example = "dead_letter",
-                                .help = "what must be so (docs/alerts.md has each)"},
+                                .help = "the condition (docs/alerts.md explains each)"},
     [HK_ALERT_RULE_DESTINATION_OPT] = {"destination", HK_OPT_STRING,
                                        AT(struct hk_conf_alert_rule, destination), GLOB,
                                        .example = "\"billing*\"", .help = "* stands for any text"},
     [HK_ALERT_RULE_EVENT_OPT] = {"event_type", HK_OPT_STRING, AT(struct hk_conf_alert_rule, event_type), GLOB,
-                                 .example = "\"Order*\"", .help = "the same; only about single letters"},
+                                 .example = "\"Order*\"",
+                                 .help = "event type, * stands for any text; only for single letters"},
     [HK_ALERT_RULE_REASON_OPT] = {"reason", HK_OPT_STRING, AT(struct hk_conf_alert_rule, reason), GLOB,
-                                  .example = "\"HTTP_*\"", .help = "the same, of reason codes"},
+                                  .example = "\"HTTP_*\"", .help = "reason code, * stands for any text"},
     [HK_ALERT_RULE_ABOVE_OPT] = {"above", HK_OPT_U64, AT(struct hk_conf_alert_rule, above), .min = 1,
                                  .max = UINT64_C(1000000000000), .otherwise = "100, or 10 for rising",
-                                 .example = "100", .help = "so many letters, or more"},
+                                 .example = "100", .help = "the least number of letters"},
     [HK_ALERT_RULE_AGE_OPT] = {"age", HK_OPT_DURATION, AT(struct hk_conf_alert_rule, age_ms), .min = 100,
                                TIME, .otherwise = "15m, 10m or 5m, by when", .example = "15m",
                                .help =
-                                   "how old, how long without progress; of rising and growing: the window"},
+                                   "least age, or time without progress; for rising and growing: the window"},
     [HK_ALERT_RULE_FOR_OPT] = {"for", HK_OPT_DURATION, AT(struct hk_conf_alert_rule, for_ms), TIME,
                                .otherwise = "0s, or 30s for store_unreachable", .example = "1m",
-                               .help = "it must be so for this long before anybody is told"},
+                               .help = "how long the condition must hold before the alert fires"},
     [HK_ALERT_RULE_SEVERITY_OPT] = {"severity", HK_OPT_ENUM, AT(struct hk_conf_alert_rule, severity),
                                     .words = severity_words, .fallback = "warning",
                                     .help = "info, warning or critical"},
     [HK_ALERT_RULE_CHANNELS_OPT] = {"channels", HK_OPT_LIST, HK_OPT_ONE,
                                     AT(struct hk_conf_alert_rule, channels), .max = 32, .elem = &channel_elem,
-                                    .otherwise = "all", .example = "[ops]", .help = "who is told"},
+                                    .otherwise = "all", .example = "[ops]",
+                                    .help = "which channels get the notices"},
     [HK_ALERT_RULE_FIELDS_OPT] =
         {"fields", HK_OPT_LIST, HK_OPT_ONE, AT(struct hk_conf_alert_rule, fields), .max = HK_ALERT_FIELDS,
          .elem = &field_elem, .otherwise = "none", .example = "[sessionId, tableName]",
-         .help = "values of the payload that notices show, masked; only about single letters"},
+         .help = "values of the payload that notices show, masked; only for single letters"},
 };
 
 const struct hk_opt_table hk_alert_rule_table = {
@@ -258,23 +260,23 @@ const struct hk_opt_table hk_alert_rule_table = {
 
 static const struct hk_opt alerts_opts[] = {
     {"interval", HK_OPT_DURATION, AT(struct hk_conf_alerts, interval_ms), .min = 100, .max = 3600000,
-     .fallback = "10s", .help = "how often the rules are looked at, by all relays together"},
+     .fallback = "10s", .help = "how often the rules are evaluated, by all relays together"},
     {"update_every", HK_OPT_DURATION, AT(struct hk_conf_alerts, update_ms), .min = 1000, TIME,
-     .fallback = "4h", .help = "while one goes on, it is told again"},
+     .fallback = "4h", .help = "how often a notice repeats while its alert is firing"},
     {"resolve_after", HK_OPT_DURATION, AT(struct hk_conf_alerts, resolve_after_ms), TIME, .fallback = "1m",
-     .help = "it must be over for this long before that is told"},
+     .help = "send the notice that an alert has ended after its condition was false for this long"},
     {"separate", HK_OPT_U64, AT(struct hk_conf_alerts, separate), .min = 1, .max = 1000, .fallback = "10",
      .help =
-         "so many destinations or causes are told of one by one, for each rule; what comes beyond is one more alert"},
+         "for each rule, at most this many destinations or causes get separate alerts; one more alert covers the rest"},
     {"language", HK_OPT_ENUM, AT(struct hk_conf_alerts, language), .words = language_words, .fallback = "en",
-     .help = "of channels that say nothing else"},
+     .help = "language of channels that set none"},
     {"link", HK_OPT_STRING, AT(struct hk_conf_alerts, link), URL, .check = hk_text_check_http_url,
      .otherwise = "none", .example = "https://hikyaku.example/", .help = "put into notices: your dashboard"},
     {"quiet_hours", HK_OPT_SECTION, AT(struct hk_conf_alerts, quiet), .sub = &hk_quiet_table,
-     .otherwise = "none", .help = "when nobody is told"},
+     .otherwise = "none", .help = "when no notices are sent"},
     {"rules", HK_OPT_LIST, AT(struct hk_conf_alerts, rules), .max = 100, .sub = &hk_alert_rule_table,
      .example = "[{ name: dead-letter, when: dead_letter }]",
-     .help = "what is told; without any the standard ones (docs/alerts.md), if there are channels"},
+     .help = "alert rules; without any, the standard ones (docs/alerts.md) apply if there are channels"},
 };
 
 const struct hk_opt_table hk_alerts_table = {

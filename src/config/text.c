@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Strict on purpose: what is refused here is an error with a position, what slips through is an outage at night or a
- * request to the wrong machine. */
+/* Strict on purpose: a wrong text that is refused here is an error with a position; one that passes is an outage at night or a request
+ * to the wrong machine. */
 #include <stdio.h>
 #include <string.h>
 

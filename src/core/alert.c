@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From rules and facts to alerts, and from alerts to what is told. */
+/* From rules and facts to alerts, and from alerts to notices. */
 #include <stdio.h>
 #include <string.h>
 

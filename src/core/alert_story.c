@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One cause, one story. A destination that goes down opens its breaker, its messages die, their number rises, and what waits
- * grows old: four rules hold, and each is right. People need one notice that says all of it.
+/* One cause, one story. When a destination goes down, its breaker opens, its messages die, their number rises, and waiting messages
+ * grow old: four rules hold, and each is right. People need one notice that says all of it.
  *
  * Of the alerts that fire about one destination one leads: the most severe, and of those the one that was told first. The others
  * follow it, if it is told to every channel that would hear them:

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The engine's frame: its parts, and what comes next. What the store answers is engine_answer.c, choosing engine_choose.c,
- * settling engine_settle.c.
+/* The engine's frame: its parts, and the choice of the next action. engine_answer.c handles the store's answers, engine_choose.c
+ * chooses, engine_settle.c settles.
  *
- * The lease: it is reckoned from the moment an exchange was *asked for*, on the monotonic clock, so that it is never
- * believed longer than the store does. Near its end, with the store out of reach, what is in flight is ended: a request
- * never outlives the claim it was made under. */
+ * The lease counts from the moment at which the engine *asked for* an exchange, on the monotonic clock, so the engine never trusts it
+ * for longer than the store does. Near its end, with the store out of reach, the engine ends all requests in flight: no request
+ * outlives its claim. */
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The relay as a machine without I/O: events go in, actions come out. The daemon and the simulator run this very code.
+/* The relay as a machine without I/O: events go in, actions come out. The daemon and the simulator run the same code.
  *
  *        +--------- poll, scan -------- store <------------- exchange ----------+
  *        v                                                    ^                 |
  *   choose heads (slots, breaker, limiter, key order) -> claim in a manifest -> send -> facts -> decide -> settle
  *
- * The shell does what hk_engine_next says and reports back. Store actions are one at a time (HK_ACT_IS_STORE); sends run
- * side by side. Time is an argument: `now_ms` is monotonic; the store's time comes with its answers. */
+ * The shell (the daemon or the simulator) carries out the action of hk_engine_next and reports the result. Store actions run one at
+ * a time (HK_ACT_IS_STORE), sends side by side. Time is an argument: `now_ms` is monotonic; the store's time comes with its
+ * answers. */
 #ifndef HK_CORE_ENGINE_H
 #define HK_CORE_ENGINE_H
 
@@ -22,7 +23,7 @@
 
 struct hk_engine;
 
-/* So many forced messages of a destination are in flight at once, beside its concurrency. */
+/* At most this many forced messages of a destination are in flight at once, beside its concurrency. */
 #define HK_ENGINE_FORCED_MAX 16
 
 struct hk_engine_dest {
@@ -100,7 +101,7 @@ struct hk_scan_purpose {
 struct hk_action {
     enum hk_action_kind kind;
     int64_t wake_ms; /* WAIT */
-    bool poll_all;   /* POLL: tell all there is, be it news or not */
+    bool poll_all;   /* POLL: report everything, even if nothing changed */
     struct hk_scan scan;
     struct hk_scan_purpose purpose; /* SCAN: for hk_engine_on_scan */
     struct hk_exchange exchange;    /* valid until the answer is reported */
@@ -113,7 +114,7 @@ struct hk_action {
     uint64_t timeout_ms;
 };
 
-/* What the sink reports, with the texts for the history (copied, bounded). */
+/* The sink's report, with the texts for the history (copied, bounded). */
 enum {
     HK_KEPT_BODY = 4096, /* bytes of an answer that are kept */
     HK_KEPT_HEADERS = 8192
@@ -122,15 +123,15 @@ enum {
 struct hk_outcome {
     struct hk_facts facts;
     struct hk_str request_headers, response_headers, address;
-    /* NULL, or what fills the first two, and facts.error, when somebody wants them: of what went well nobody does. */
+    /* NULL, or a function that fills the first two and facts.error on demand: nobody needs them after a success. */
     void (*show)(struct hk_outcome *outcome);
     void *show_arg;
-    /* The receiver's words may repeat what the message hides: beside the status and `facts.error` only these are kept of them, sealed
-     * texts which `show` fills in. */
+    /* The receiver's words may repeat sealed parts of the message. So beside the status and `facts.error` the history keeps only
+     * these sealed texts of them, which `show` fills in. */
     bool hushed;
     struct hk_str sealed_headers, sealed_body;
-    /* Not 0: nothing was sent, since a key of ours is missing. No attempt is charged, whatever the policy says, and the message waits
-     * for so long. `facts.error` says why. */
+    /* Not 0: the relay sent nothing because it lacks the message's key. No attempt is charged, whatever the policy says, and the
+     * message waits this long. `facts.error` says why. */
     uint64_t put_off_ms;
 };
 
@@ -150,7 +151,7 @@ void hk_engine_free(struct hk_engine *engine);
 /* The next thing to do. Call until HK_ACT_WAIT or HK_ACT_STOPPED. */
 void hk_engine_next(struct hk_engine *engine, int64_t now_ms, struct hk_action *out_action);
 
-/* Answers to store actions: exactly one per action. `rc` other than HK_OK: as store.h says; the rest is not looked at. */
+/* Answers to store actions: exactly one per action. `rc` other than HK_OK: as store.h says; the other arguments are ignored. */
 void hk_engine_on_acquired(struct hk_engine *engine, int64_t now_ms, enum hk_code rc, int64_t lane,
                            int64_t store_now_ms);
 void hk_engine_on_poll(struct hk_engine *engine, int64_t now_ms, enum hk_code rc, const struct hk_poll *poll);
@@ -167,35 +168,35 @@ void hk_engine_on_done(struct hk_engine *engine, int64_t now_ms, enum hk_code rc
 void hk_engine_on_outcome(struct hk_engine *engine, int64_t now_ms, uint32_t slot,
                           const struct hk_outcome *outcome);
 
-/* The sink of this send had no room: nothing was sent, nothing is charged. The message is given back, and its destination gets
- * nothing more before hk_engine_on_room. */
+/* The sink of this send had no room: it sent nothing, and no attempt is charged. The engine gives the message back, and sends nothing
+ * more to its destination before hk_engine_on_room. */
 void hk_engine_on_busy(struct hk_engine *engine, int64_t now_ms, uint32_t slot);
-/* There is room again, or the destination has another sink: said once or several times, also of one that never was full. */
+/* There is room again, or the destination has another sink. May be called several times, also if it never was full. */
 void hk_engine_on_room(struct hk_engine *engine, int64_t now_ms, size_t dest);
 
-/* Somebody says that there may be something new: polls soon, but never more often than every few milliseconds, however
- * often it is said. */
+/* A notification: there may be new messages. The engine polls soon, but at most every few milliseconds, however often the shell
+ * calls this. */
 void hk_engine_wake(struct hk_engine *engine, int64_t now_ms);
-/* Is there nothing to do, and room, so that it is worth somebody's while to say when there is? */
+/* Is the engine idle, with room for messages, so that a notification of new ones is useful? */
 bool hk_engine_hungry(const struct hk_engine *engine);
 
-/* ---- destinations that come and go while it runs ----
+/* ---- destinations that are created, changed and removed while the engine runs ----
  *
- * A destination has a place, a number, from when it is made until it is gone; then another may have the number. Those that a
- * route names stay as they are. */
+ * A destination has a place, a number, from its creation until it is gone; then another destination may get the number. Routes'
+ * destinations cannot be removed. */
 
-/* Makes the destination, or changes the one of that name. From now on no request goes to it as it was before. What is on its
- * way ends as it will; what was claimed and not sent is given back, uncharged, if the destination's order changes. It keeps
- * what is known of the receiver: an open breaker, a Retry-After, what is left of its rate. */
+/* Creates the destination, or changes the one of that name. From now on no request uses the old settings. Requests on their way end
+ * as they will. If the destination's order changes, claimed messages that were not sent are given back, uncharged. The destination
+ * keeps what is known of the receiver: an open breaker, a Retry-After, the rest of its rate. */
 enum hk_code hk_engine_put_dest(struct hk_engine *engine, int64_t now_ms, const struct hk_engine_dest *conf,
                                 size_t *out_dest, struct hk_err *err) HK_MUSTCHECK;
-/* Nothing more is sent to it. It is gone when what is on its way has ended and is settled; then what waits for it dies, as
- * messages of an unknown destination do. False: a route names it, or it is not there. */
+/* Sends nothing more to it. It is gone when its last request has ended and is settled. Then messages that wait for it die, like all
+ * messages of an unknown destination. False: a route names it, or there is no such destination. */
 bool hk_engine_remove_dest(struct hk_engine *engine, int64_t now_ms, size_t dest);
 /* False: a change, or its end, is not over yet. */
 bool hk_engine_dest_settled(const struct hk_engine *engine, size_t dest);
-/* The shell knows the definitions up to this version of the store's. While the store has another one no message dies of an
- * unknown destination. */
+/* The shell has read the store's definitions up to this version. While the store has another version, no message dies of an unknown
+ * destination. */
 void hk_engine_know_dests(struct hk_engine *engine, int64_t version);
 /* SIZE_MAX: there is none of that name. */
 size_t hk_engine_find_dest(const struct hk_engine *engine, const char *name);
@@ -205,23 +206,23 @@ void hk_engine_drain(struct hk_engine *engine, int64_t now_ms, int64_t deadline_
 
 const struct hk_engine_stats *hk_engine_stats(const struct hk_engine *engine);
 uint32_t hk_engine_in_flight(const struct hk_engine *engine);
-/* Chosen, claimed, on its way or to be settled. */
+/* Messages that are chosen, claimed, on their way or not settled yet. */
 uint32_t hk_engine_in_hand(const struct hk_engine *engine);
 
-/* How a destination is, for people. */
+/* The state of a destination, for people. */
 struct hk_dest_view {
     const char *name;
-    uint64_t seen; /* fresh messages for it that came by; only grows */
+    uint64_t seen; /* fresh messages for it that the engine has read; only grows */
     uint32_t in_flight, concurrency;
     bool paused;
     bool full;                     /* its sink has no room */
     enum hk_breaker_state breaker; /* closed, too, where it has none */
-    int64_t ready_at_ms;           /* before that limiter or breaker let nothing through; monotonic */
+    int64_t ready_at_ms;           /* until then limiter or breaker block every send; monotonic */
 };
 
 bool hk_engine_view_dest(const struct hk_engine *engine, size_t dest, int64_t now_ms,
                          struct hk_dest_view *out); /* false: there is no such destination */
-/* The store's time as the engine reckons it. */
+/* The engine's estimate of the store's time. */
 int64_t hk_engine_store_now_ms(const struct hk_engine *engine, int64_t now_ms);
 
 #endif

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the store answered: to polls, scans, exchanges, and what to make of its errors. */
+/* Handles the store's answers to polls, scans and exchanges, and its errors. */
 #include <assert.h>
 #include <string.h>
 

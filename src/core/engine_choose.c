@@ -1,14 +1,14 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Choosing: which of the heads that a scan shows may be claimed. What to scan for is engine_pick.c.
+/* Chooses the heads of a scan that may be claimed. engine_pick.c decides what to scan.
  *
- * Fresh messages are read once, in order, by one cursor. What cannot be taken when the cursor comes by is not read
- * again and again: a destination that is full, paused or broken falls *behind* and later reads its own rows from where
- * it stopped; a key that is held remembers its first message that was passed over. So a million rows of a paused
- * destination are walked over once, and never again until it is resumed.
+ * One cursor reads fresh messages once, in order. The engine does not read messages again and again that it could not take: a
+ * destination that is full, paused or broken falls *behind*, and later reads its own rows from where it stopped; a held key
+ * remembers its first message that was passed over. So the engine walks once over a million rows of a paused destination, and not
+ * again until it is resumed.
  *
- * All of these positions may be set back at any time: what is in hand is recognised by its id, what was passed over for
- * its key's sake is passed over again, and what was settled is not there any more. That is how a row that turns up late,
- * below them, is never lost: if it cannot be taken at once, a position goes back to it. */
+ * All of these positions may be set back at any time. The engine recognises messages in hand by their ids, passes over messages of
+ * held keys again, and does not meet settled messages any more. So no row is lost that becomes visible late, below the positions:
+ * if the engine cannot take it at once, a position goes back to it. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Messages that a person has forced: they go now, whatever guards their destination. Pause, breaker, rate, concurrency and fair shares
- * are not asked, nor does a forced attempt tell the breaker. What is kept to: the order of its key, the relay's own places and bytes,
- * a drain, the lease, and that a destination which this relay cannot use takes nothing. Of each destination so many are in flight
- * at once.
+/* Messages that a person forced. The engine sends them now, past their destination's pause, breaker, rate, concurrency and fair
+ * share, and a forced attempt does not count for the breaker. Still in force are: the order of the key, the relay's own places and
+ * bytes, a drain, the lease, and the rule that a destination which this relay cannot use gets nothing. Each destination has at most
+ * HK_ENGINE_FORCED_MAX of them in flight.
  *
- * The store marks such a row, and takes the mark away with the attempt. Only a person's act sets it, and polls tell that people have
- * acted: then the engine looks for marked rows, of all destinations with one scan. So nobody pays for it who does not force. */
+ * The store marks such a row, and removes the mark with the attempt. Only a person sets the mark, and polls report that people acted:
+ * then one scan looks for marked rows of all destinations. So relays without forced messages pay nothing. */
 #include "core/engine_impl.h"
 
 enum {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the engine is made of, shared by the files that choose, send and settle. */
+/* The engine's parts, shared by the files that choose, send and settle. */
 #ifndef HK_CORE_ENGINE_IMPL_H
 #define HK_CORE_ENGINE_IMPL_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What to scan for next: keys that became free, destinations that fell behind or have retries due, fresh rows, and the
- * sweep; before all of them what turned up late. And when to look again, if it is nothing now. */
+/* Chooses the next scan: late rows first; then keys that became free, destinations that fell behind or have due retries, fresh rows,
+ * and the sweep. If there is nothing to scan, it says when to look again. */
 #include "core/engine_impl.h"
 
 enum {

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several relays of one store may do together. Each has a limiter and a breaker of its own; where lanes share a store
- * (hk_engine_options.shared) that would multiply the configured rate by the number of relays, and the probes of a broken
- * destination, too. So before a message is chosen its destination needs a token that the store gave out: of its rate, and,
- * while its breaker is half-open, a leave to probe. Tokens are asked for in small lots with the exchange, when there is work
- * for them, and what is not used at once is thrown away: relays that come and go never save up.
+/* Limits that several relays of one store keep together. Each relay has its own limiter and breaker. Where lanes share a store
+ * (hk_engine_options.shared), this alone would multiply the configured rate by the number of relays, and so the probes of a broken
+ * destination. So before the engine chooses a message, its destination needs a token from the store: one of its rate, and, while its
+ * breaker is half-open, one for a probe. The engine asks for tokens in small lots with the exchange, when there is work for them, and
+ * throws away tokens that it does not use at once: relays that come and go never save up.
  *
- * A breaker that opens or closes is written down by every store: people want to see it, and a relay that is started
- * anew begins where the last one ended. */
+ * Every store records a breaker that opens or closes: people want to see it, and a relay that is restarted begins where the last
+ * one ended. */
 #include <assert.h>
 
 #include "base/mem.h"

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Refusals: which messages die unsent, whatever their destination would have said, and why. All of them are decided here, when
- * enough is known: of the head that a scan shows, of the whole message that a claim gives, of what the sink (or the rules for
- * payloads) found, and of what the policy made of an address that we may not send to. Nothing of it counts as an attempt. */
+/* Refusals: messages that die unsent, whatever their destination would have answered. All of these decisions are here. They use the
+ * head of a scan, the whole message of a claim, the findings of the sink (or of the rules for payloads), or the policy's decision about
+ * a forbidden address. No refusal counts as an attempt. */
 #include <string.h>
 
 #include "core/engine_impl.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* From claimed to settled: keep a copy of the message, let it be sent, ask the policy about what happened, and write
- * down what the store is to do. Breaker, limiter and key order are told on the way. */
+/* From claimed to settled: keeps a copy of the message, has it sent, asks the policy about the outcome, and makes the settle for the
+ * store. Breaker, limiter and key order learn of the outcome on the way. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What engine and store say to each other: plain values, so that core needs to know nothing of stores. What each call
- * means is in store/store.h. */
+/* The requests and answers between engine and store, as plain values: core needs to know nothing of stores. store/store.h
+ * explains each call. */
 #ifndef HK_CORE_EXCHANGE_H
 #define HK_CORE_EXCHANGE_H
 
@@ -10,10 +10,10 @@
 
 #include "core/message.h"
 
-/* The error of a message that its relay gave back while it was being sent. It is due at once. */
+/* The error of a message that its relay gave back during the send. The message is due at once. */
 #define HK_STOPPED_SENDING "the relay stopped while it was sending; it may have arrived"
 
-/* The cause of one that waits for a key of ours. It is no attempt, and never a reason to die. */
+/* The cause of a sealed message that waits for its key. This is no attempt, and never a reason to dead-letter it. */
 #define HK_CAUSE_KEY_MISSING "KEY_MISSING"
 
 /* ---- reading ---- */
@@ -27,28 +27,29 @@ struct hk_poll_dest {
     bool paused;
 };
 
-/* What is there to do. `changed` false: nothing was committed since the last poll, neither by others nor by this store's
- * own exchange (a mere renewal is nothing), acquire or pause; the rest is not filled.
+/* The work that there is. `changed` false: nobody committed anything since the last poll, neither others nor this store's own
+ * exchange (a mere renewal does not count), acquire or pause; the other members are not filled.
  *
- * Where ids are not in the order of commits (PostgreSQL: a sequence hands them out, transactions end when they like) a poll
- * is also the horizon: until the next one no scan of outbox shows a row that became visible after it. So of two messages
- * of a key, written one after the other, never only the second is seen: if the first lies at an id that was passed already,
- * the poll that uncovers them says `late`, and the engine reads the late ones before it goes on. On SQLite, with one writer
- * at a time, ids are in the order of commits, and `late` and `reset` are false for ever. */
+ * Where ids are not in the order of commits (PostgreSQL: a sequence hands them out, transactions end in any order), a poll
+ * also sets the horizon: until the next poll no scan of outbox shows a row that became visible after this one. So of two messages
+ * of a key, written one after the other, the engine never sees only the second. If the first has an id that scans have passed, the
+ * poll that uncovers both says `late`, and the engine reads the late rows before any others. On SQLite, with one writer at a
+ * time, ids are in the order of commits, and `late` and `reset` are always false. */
 struct hk_poll {
     bool changed;
     bool
         late; /* rows may have become visible at ids that scans have passed: a scan with `late` set gives them */
-    /* The lane was given more of the outbox (shards), or the store is another server now, a standby that may know less and give
-     * the same ids to other rows: all is to be read anew. Until it was said, nothing can be claimed. */
+    /* The lane got more of the outbox (shards), or the store is another server now: a standby that may know less and give the same
+     * ids to other rows. The engine must read everything again. The store allows no claim before it has said so. */
     bool reset;
     int64_t now_ms;
-    uint32_t late_ms; /* the store's time may be later by so much: it was reckoned, not asked for */
-    /* By so much the clock itself is behind now_ms, which never goes back: it was ahead once, or was set back. Leases and waits
-     * go by now_ms; not_before and expires_at, which the application named, by the clock. */
+    uint32_t
+        late_ms; /* the store's time may be later by this much: the store computed it and did not read it */
+    /* The clock is behind now_ms by this much, because it was ahead once or was set back, and now_ms never goes back. Leases and
+     * waits follow now_ms; not_before and expires_at, which the application named, follow the clock. */
     uint64_t behind_ms;
-    /* Another number whenever a person has acted on a retry row or a dead letter (cancel, discard, requeue …) and so may
-     * have freed a key, or holds one: the audit's last id will do. Relays' own settles do not count. */
+    /* Changes whenever a person acted on a retry row or a dead letter (cancel, discard, requeue …) and so may have freed or taken a
+     * key: the audit's last id, for example. Relays' own settles do not count. */
     int64_t acts;
     int64_t definitions; /* the version of the destinations that are kept in the store; 0 = none ever were */
     int64_t last_id;     /* highest id in outbox, or above it; HK_FIRST_ID = empty */
@@ -56,26 +57,26 @@ struct hk_poll {
     size_t n_dests;
 };
 
-/* A retry scan gives only what is due and not claimed, in the order (due, id); an outbox scan all there is, claimed or
- * not, in the order of ids.
+/* A retry scan returns rows that are due and not claimed, in the order (due, id). An outbox scan returns all rows, claimed or not,
+ * in the order of ids.
  *
- * A forced scan (retry; destination and key NULL) gives those of all destinations, in the same order.
+ * A forced scan (retry; destination and key NULL) returns forced rows of all destinations, in the same order.
  *
- * A late scan (outbox; destination and key NULL) gives, in the order of ids, rows that became visible since the last late
- * scan that was finished, at ids which earlier scans have passed, and that no manifest of this lane names. Rows that were
- * seen before may come again. It begins at HK_FIRST_ID and goes on behind `last_id` while `more` is set; what it covers is
- * fixed when it begins (as of the poll before it): later pages show nothing that became visible since. When it ends without
- * `more` the store regards all of that as given; one that was begun and never ended is begun again by the next one. */
+ * A late scan (outbox; destination and key NULL) returns, in the order of ids, rows that became visible since the last complete
+ * late scan, at ids which earlier scans have passed, and that no manifest of this lane names. It may return rows that were seen
+ * before. It begins at HK_FIRST_ID and continues behind `last_id` while `more` is set. Its beginning fixes what it covers (as of the
+ * poll before it): later pages show no row that became visible since. When it ends without `more`, the store counts all of these
+ * rows as returned; the next late scan repeats one that never ended. */
 struct hk_scan {
     enum hk_source source;
     bool late;
     int64_t after_id; /* outbox: only ids above; HK_FIRST_ID = from the first, whatever its id;
                          retry: with after_due_ms, the keyset (due, id) */
     int64_t after_due_ms;
-    const char *
-        destination; /* NULL = any (outbox); else those that name it and, in outbox, those that name none (""),
+    const char
+        *destination; /* NULL = any (outbox); else rows that name it and, in outbox, rows that name none (""),
                                 whose route only the engine knows; a retry scan names one */
-    const char *key; /* NULL = any; else `destination` is given, too */
+    const char *key;  /* NULL = any; else `destination` is given, too */
     bool
         forced; /* retry, of any destination: only those that a person has forced (hk_store_admin_ops.retry) */
     uint32_t limit;
@@ -92,10 +93,10 @@ struct hk_heads {
     uint64_t behind_ms; /* as in hk_poll */
 };
 
-/* Keys that earlier messages hold: a retry row (claimed or not; but a row that was only deferred does not hold its key:
- * a scheduled message joins the order when it is due), or a dead head of a destination that blocks. The
- * store knows nothing of destinations' settings: it gives both, and the engine leaves out what does not block.
- * One entry for each row: the engine counts them. */
+/* Keys that earlier messages hold. The holder is a retry row, claimed or not (but a deferred row does not hold its key: a scheduled
+ * message joins the order when it is due), or a dead head of a destination that blocks. The store does not know destinations'
+ * settings: it returns both kinds, and the engine ignores those that do not block. There is one entry for each row, because the
+ * engine counts them. */
 struct hk_held_key {
     struct hk_str destination, key;
     bool dead; /* a dead letter that is still open; else a retry row */
@@ -108,23 +109,23 @@ struct hk_want {
     enum hk_source source;
     int64_t id;
     bool
-        payload; /* false: it will not be sent (expired, unknown destination, too large), leave the payload out */
+        payload; /* false: leave the payload out, because the relay will not send it (expired, unknown destination, too large) */
 };
 
 enum hk_settle_kind {
     HK_SETTLE_SENT = 0,
-    /* A failed attempt: into outbox_retry, due at due_ms; one that was made sets crashes back to 0. Also a send that the relay
+    /* A failed attempt: into outbox_retry, due at due_ms. An attempt that was made sets crashes back to 0. Also a send that the relay
      * ended itself and that may have arrived: then no attempt counts as made. */
     HK_SETTLE_RETRY,
     HK_SETTLE_DEAD,    /* into dead_letters, atomically; a requeued message reopens its letter instead */
     HK_SETTLE_RELEASE, /* back to where it was, as if never claimed */
-    HK_SETTLE_DEFER, /* not before due_ms: into outbox_retry, no attempt; what the row's history counts never shrinks */
-    /* one retry row per destination, due now; the original goes. From a retry row they inherit all else, above all that it
-     * was only deferred: then they do not hold their keys */
+    HK_SETTLE_DEFER, /* not before due_ms: into outbox_retry, no attempt; counts of the row's history never shrink */
+    /* Replaces the row by one retry row per destination, due now. From a retry row they inherit everything else. If it was only
+     * deferred, they do not hold their keys. */
     HK_SETTLE_FAN_OUT
 };
 
-/* Whatever goes from outbox to outbox_retry is never due before its own not_before. */
+/* A row that moves from outbox to outbox_retry is never due before its own not_before. */
 
 /* One attempt, for the history. Texts may be empty. */
 struct hk_attempt_record {
@@ -152,15 +153,15 @@ struct hk_settle {
     int64_t first_failed_ms;
     struct hk_str message_id; /* for logs; "" = there was no memory to keep it */
     uint32_t life;
-    struct hk_str destination; /* resolved: what the row may have left to a route */
+    struct hk_str destination; /* the actual one, also if the row left it to a route */
     struct hk_str reason;      /* DEAD: reason code */
     struct hk_attempt_record attempt;
     const struct hk_str *fan_out; /* FAN_OUT */
     size_t n_fan_out;
 };
 
-/* What a destination may get from all relays of a store together (engine_quota.c); only of stores that are shared. A
- * bucket of `burst` tokens that fills at `rate_per_s`, or the leave to probe it while it is broken, which is another one. */
+/* A request for tokens of a destination's limit, which all relays of a shared store use together (engine_quota.c): from the
+ * bucket of `burst` tokens that fills at `rate_per_s`, or from a second bucket for probes while its breaker is open. */
 struct hk_quota {
     const char *destination;
     bool probe;
@@ -170,12 +171,12 @@ struct hk_quota {
 
 struct hk_grant {
     uint32_t n;       /* tokens, at most as many as were wanted */
-    int64_t ready_ms; /* when there will be another one; store time */
+    int64_t ready_ms; /* when the next token will be there; store time */
 };
 
-/* How many requests a destination may have in flight, of all relays of a store together (engine_seats.c); only of stores that are
- * shared. The store keeps a book of the seats that each living lane has. What a lane asks for it may ask for again: from
- * then on it has `hold`, however many it had, and as many more as can be had, up to `want`. Never are more than `most` given. */
+/* A request for seats: places of a destination's concurrency, which all relays of a shared store use together (engine_seats.c). The
+ * store records the seats of each live lane. A request may be repeated: it sets the lane's seats to `hold`, however many it had,
+ * plus as many free ones as there are, up to `want`. All lanes together never get more than `most`. */
 struct hk_seat_ask {
     const char *destination;
     uint32_t most, hold, want;
@@ -184,12 +185,12 @@ struct hk_seat_ask {
 #define HK_SEATS_NO_LIMIT UINT32_MAX
 
 struct hk_seats_given {
-    bool written;   /* false: another relay had the book, and nothing of it was changed */
+    bool written;   /* false: another relay had the record locked, and nothing changed */
     uint32_t held;  /* by this lane, from now on; at least `hold` */
-    uint32_t limit; /* others wait: it is to go on with no more than these, as soon as it can */
+    uint32_t limit; /* other lanes wait: go down to this number as soon as possible */
 };
 
-/* Our breaker opened, or closed again: polls tell others, and the relay that comes next; operators see it. */
+/* This relay's breaker opened or closed: polls report it to other relays and to later ones, and operators see it. */
 struct hk_circuit {
     const char *destination;
     int64_t open_until_ms; /* store time; 0 = closed */
@@ -208,25 +209,26 @@ struct hk_exchange {
     size_t n_circuits;
     const struct hk_seat_ask *seats;
     size_t n_seats;
-    bool unknown; /* a want names a destination that nobody knows: the answer must have `definitions` */
+    bool
+        unknown; /* a want has a destination that the engine does not know: the answer must have `definitions` */
 };
 
 struct hk_exchanged {
     int64_t now_ms;
     int64_t claim; /* id of the manifest; 0 = nothing was claimed */
-    struct hk_message
-        *messages; /* what was claimed, in any order; rows that are gone or claimed already are left out */
+    struct hk_message *
+        messages; /* the claimed messages, in any order, without rows that are gone or were claimed already */
     size_t n_messages;
-    bool reset; /* nothing can be claimed before a poll, which will say so, too */
+    bool reset; /* claims need a poll first, which will also say `reset` */
     int64_t
-        definitions; /* of polls, as it is after this exchange; only where `unknown` was asked. Another one than it is: nobody could say */
+        definitions; /* as in hk_poll, after this exchange; only if `unknown` was set. A number that no poll gave: not known */
     struct hk_grant *grants;      /* one per quota */
-    struct hk_seats_given *seats; /* one per asking */
+    struct hk_seats_given *seats; /* one per request */
     bool *stale; /* one per settle: true = its manifest was gone, or it was settled before: nothing was
                                    changed. Filled (all true) when the exchange returns HK_CONFLICT, too. */
     /* NULL, or one per settle: not NULL = why the database refused it (a constraint or trigger of the application's, or a DELETE
-     * that removes nothing). The row stays where it was, is noted as stuck, and is never shown or claimed again before the
-     * store could settle it after all: what it was to become is kept. */
+     * that removed nothing). The row stays where it was and is recorded as stuck, together with the settle. No scan shows it and no
+     * relay claims it before the store could settle it after all. */
     const char **stuck;
 };
 

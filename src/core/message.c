@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A message's states and what may follow what: the one table. Operators' acts ask it. The stores do the rest in SQL, and their
- * contract tests try every event in every state: what the view says afterwards is what the table says. A message's way through
- * one engine is finer, and is the table of engine_slot.c. */
+/* A message's states and the one table of allowed transitions. Operators' acts use it. The stores make the other transitions in SQL;
+ * their contract tests try every event in every state, and compare the view with the table. Inside one engine a message has finer
+ * states: engine_slot.c has their table. */
 #include <string.h>
 
 #include "core/message.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A message as everybody sees it: its states and the one table of what may follow what, and the two views of a row
- * that travel between store and engine: the head (what is needed to choose) and the whole (what is needed to send). */
+/* A message: its states, the one table of allowed transitions, and the two views of a row that travel between store and
+ * engine: the head (the parts needed to choose) and the whole message (the parts needed to send). */
 #ifndef HK_CORE_MESSAGE_H
 #define HK_CORE_MESSAGE_H
 
@@ -8,7 +8,7 @@
 #include <hikyaku/policy.h>
 
 enum hk_state {
-    HK_STATE_NONE = 0, /* no such state: what the table gives for a step that is forbidden */
+    HK_STATE_NONE = 0, /* no state: the table's entry for a forbidden transition */
     HK_PENDING,
     HK_PROCESSING,
     HK_RETRYING,
@@ -19,7 +19,7 @@ enum hk_state {
 };
 
 enum hk_event {
-    HK_EV_CLAIM = 0, /* a relay took it, on disk, before sending */
+    HK_EV_CLAIM = 0, /* a relay claimed it, on disk, before the send */
     HK_EV_ACK,       /* the destination confirmed */
     HK_EV_RETRY,     /* policy: later */
     HK_EV_RELEASE,   /* the relay gives it back unsent; no attempt is charged */
@@ -36,13 +36,13 @@ const char *hk_malformed_text(const char *column);
 enum hk_state hk_state_after(enum hk_state state, enum hk_event event);
 const char *hk_state_name(enum hk_state state); /* as in the view outbox_messages */
 
-/* Where a row lies. Ids are unique within a source only. */
+/* The table of a row. Ids are unique within a source only. */
 enum hk_source {
     HK_FROM_OUTBOX = 0, /* not tried yet: as the application wrote it */
     HK_FROM_RETRY       /* tried, deferred, requeued or fanned out */
 };
 
-/* What the engine needs to choose. Texts belong to the batch that the head came in. */
+/* The parts of a row that the engine needs to choose. Texts belong to the batch that the head came in. */
 struct hk_head {
     enum hk_source source;
     int64_t id;
@@ -56,17 +56,17 @@ struct hk_head {
     bool
         key_first; /* retry rows: no other row of outbox_retry that holds the same destination's key has a lower id
                        (for a deferred row: none holds it at all) */
-    const char *malformed; /* NULL, or the column whose value nobody can use: it does not parse, or is huge */
+    const char *malformed; /* NULL, or the column with an unusable value: it does not parse, or is huge */
 };
 
-/* What a sink needs to send, and what a decision needs to know. */
+/* The parts of a row that a sink needs to send and a policy needs to decide. */
 struct hk_message {
     enum hk_source source;
     int64_t id;
     struct hk_str message_id, destination, event_type, key;
     struct hk_str headers; /* JSON object or "" */
     struct hk_str content_type, encoding, correlation_id, traceparent, idempotency_key, policy;
-    struct hk_str payload; /* the bytes to send: base64 is decoded; what is sealed is sealed still */
+    struct hk_str payload; /* the bytes to send: base64 is decoded, a sealed payload is still sealed */
     bool undecodable;      /* encoding says base64 and it is not: payload is empty, never send it */
     bool oversized;        /* longer than the store may read: payload is empty, never send it */
     const char *malformed; /* as in the head */
@@ -80,7 +80,7 @@ struct hk_message {
     struct hk_history
         history; /* its paused_ms: for how long the destination was paused since the first attempt, as of now */
     struct hk_str last_cause; /* why the last attempt of this life failed, a reason code; "" = none did */
-    int last_status;          /* what it was answered; 0 = nothing */
+    int last_status;          /* the status of its answer; 0 = none */
 };
 
 #endif

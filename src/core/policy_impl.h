@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a policy is made of, shared by the files that build, check and apply one. */
+/* The parts of a policy, shared by the files that build, check and apply one. */
 #ifndef HK_CORE_POLICY_IMPL_H
 #define HK_CORE_POLICY_IMPL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a redrive does next.
+/* Decides the next step of a redrive.
  *
  *   canary -> as many as the rate allows, step by step -> wait for the last outcomes -> done
  *

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A redrive: many dead letters requeued as a job, at a rate, as long as it goes well. The job's row in the store is all its
- * state, so that any relay can go on with it; this decides the next step from that row and from what became of the
- * letters so far. Pure. */
+/* A redrive: a job that requeues many dead letters, at a rate, as long as they arrive. The job's row in the store is its whole
+ * state, so any relay can continue it. This module decides the next step from that row and from the outcomes so far. Pure. */
 #ifndef HK_CORE_REDRIVE_H
 #define HK_CORE_REDRIVE_H
 
@@ -18,11 +17,11 @@ enum hk_redrive_status {
 
 const char *hk_redrive_status_name(enum hk_redrive_status status); /* "running" … */
 
-/* What was asked for. */
+/* The request. */
 struct hk_redrive_pace {
     double rate_per_s;  /* 0 = HK_REDRIVE_RATE */
     uint64_t ramp_ms;   /* from a tenth of the rate to all of it over this time; 0 = none */
-    uint32_t canary;    /* so many first, and the rest only when all of them arrived; 0 = none */
+    uint32_t canary;    /* this many letters first, and the rest only when all of them arrived; 0 = none */
     double abort_ratio; /* stop when more than this share fails; 0 = never */
 };
 
@@ -30,21 +29,21 @@ struct hk_redrive_pace {
 #define HK_REDRIVE_MIN_OUTCOMES                                                                              \
     10 /* before a share of failures means anything (fewer, when there are fewer letters) */
 #define HK_REDRIVE_STEP 500 /* letters a step, at most */
-/* Until a job looks again that waits at a letter whose destination is paused. What was requeued into a pause would all go out
- * in the moment of its end, whatever the job's rate. */
+/* How long a job waits before it looks again at a letter whose destination is paused. It requeues nothing into a pause, because
+ * all of that would be sent at once when the pause ends, whatever the job's rate. */
 #define HK_REDRIVE_HELD_MS 1000
 
-/* Where it stands. */
+/* The progress of a job. */
 struct hk_redrive_facts {
     int64_t started_ms;
-    uint64_t total;      /* letters that were meant when it began */
+    uint64_t total;      /* letters that matched when it began */
     uint64_t requeued;   /* so far */
     uint64_t resolved;   /* of those: arrived */
     uint64_t failed;     /* dead again (or discarded meanwhile) */
     uint64_t struggling; /* on their way, and at least one attempt of this life failed */
     bool exhausted;      /* no letter is left to requeue */
-    double tokens;       /* of the rate, as the last step left them */
-    int64_t tokens_ms;   /* when that was; 0 = never */
+    double tokens;       /* of the rate, after the last step */
+    int64_t tokens_ms;   /* the time of that step; 0 = never */
 };
 
 enum hk_redrive_step {

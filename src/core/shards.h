@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How the relays of a shared store divide its shards among themselves, without a leader: each looks who lives, reckons its
- * fair share, lets go of what is too much once nothing of it is in hand, and takes of what is free. Pure. */
+/* How the relays of a shared store divide its shards among themselves, without a leader. Each relay sees which lanes live, computes its
+ * fair share, releases surplus shards once it has none of their messages in hand, and takes free shards. Pure. */
 #ifndef HK_CORE_SHARDS_H
 #define HK_CORE_SHARDS_H
 

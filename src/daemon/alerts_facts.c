@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a notice says, as the text that waits in the store until it is told. */
+/* The content of a notice, as the text that the store keeps until the notice is sent. */
 #include "base/json.h"
 #include "base/parse.h"
 #include "base/str.h"

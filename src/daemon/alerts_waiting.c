@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which messages could have gone. The store knows which rows are due and whose key is free; what else holds a message back is
- * known of its destination: a pause, a breaker that is not closed, a rate that is used up. Only what none of them holds back
- * stands still when nothing is delivered. */
+/* Finds messages that a relay could have sent. The store knows rows that are due and whose key is free. A destination may hold them
+ * back: by a pause, a breaker that is not closed, a rate that is used up. Only messages without any of these show that deliveries have
+ * stopped. */
 #include "base/str.h"
 #include "daemon/alerts.h"
 

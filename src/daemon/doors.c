@@ -128,7 +128,7 @@ static enum hk_code open_admin(struct hk_doors *doors, const struct hk_conf_admi
     }
     if (rc != HK_BUSY || admin->listen_given)
         return rc;
-    hk_log_begin(&line, doors->log, HK_LOG_WARN, "going on without admin server");
+    hk_log_begin(&line, doors->log, HK_LOG_WARN, "continuing without an admin server");
     hk_log_cstr(&line, "error", err->message);
     hk_log_cstr(&line, "hint", "set admin.listen: port 0 takes any free one, none switches it off");
     hk_log_end(&line);

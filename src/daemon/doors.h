@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the admin server can be reached, as the configuration says: sockets, certificates, and who may come in by which. */
+/* The admin server's listeners, as configured: sockets, certificates, and the clients that each one admits. */
 #ifndef HK_DAEMON_DOORS_H
 #define HK_DAEMON_DOORS_H
 

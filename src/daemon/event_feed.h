@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* GET /events: one thread looks at the store for all listeners, about once a second, and tells them what has changed. Without a listener
- * it sleeps, and has no connection.
+/* GET /events: one thread reads the store for all listeners, about once a second, and sends them the changes. Without a listener it
+ * sleeps, and has no connection.
  *
- * - A listener who does not read is cut (HK_ADMIN_STREAM_MAX), and so is one whose token does not hold any more.
- * - While the store does not answer nobody can say whether a token holds: after HK_EVENT_UNKNOWN_MS its stream ends.
- * - A look may take a tenth of the time: behind a slow one the next comes later.
- * - For a while after the last listener has left the thread goes on, so that one who comes back misses nothing. */
+ * - The server cuts a listener that does not read (HK_ADMIN_STREAM_MAX), and one whose token is no longer valid.
+ * - While the store does not answer, the thread cannot check tokens: after HK_EVENT_UNKNOWN_MS it ends their streams.
+ * - Reading may take a tenth of the time: after a slow read the next one comes later.
+ * - The thread continues for a while after the last listener has left, so that a listener that comes back misses nothing. */
 #ifndef HK_DAEMON_EVENT_FEED_H
 #define HK_DAEMON_EVENT_FEED_H
 

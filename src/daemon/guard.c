@@ -43,7 +43,7 @@ static enum hk_code change_to(const char *user, uid_t uid, gid_t gid, struct hk_
     if (initgroups(user, gid) != 0 || setgid(gid) != 0 || setuid(uid) != 0)
         return hk_err_set(err, HK_INVALID, "--user: cannot become that user: %s", strerror(errno));
     if (uid != 0 && (setuid(0) == 0 || geteuid() != uid || getegid() != gid))
-        return hk_err_set(err, HK_INVALID, "--user: root's rights could be had back");
+        return hk_err_set(err, HK_INVALID, "--user: the process could get root's rights back");
     return HK_OK;
 }
 

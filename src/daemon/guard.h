@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the relay's process gives up when it starts: root's identity, core dumps (secrets stand in its memory), and, once
- * all is set up, the system calls that it has no use for. Whoever takes it over by its parsers then finds no program to run,
- * no file system to mount, no process to trace. */
+/* Rights that the relay's process gives up when it starts: root's identity, core dumps (its memory contains secrets), and, once it is
+ * set up, the system calls that it does not need. An attacker who takes it over through a parser then can run no program, mount no
+ * file system and trace no process. */
 #ifndef HK_DAEMON_GUARD_H
 #define HK_DAEMON_GUARD_H
 

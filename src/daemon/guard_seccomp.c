@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The system calls of a relay at work. A list of what is allowed: what is not on it fails with ENOSYS, as on a kernel
- * that is older, for which libraries are prepared; EPERM would be a surprise to some of them. Names that the library or the
- * machine does not know are passed over. */
+/* The list of system calls that a relay at work may use. Any other call fails with ENOSYS, as on an older kernel, for which libraries
+ * are prepared; EPERM would surprise some of them. Names that the library or the machine does not know are skipped. */
 #include <errno.h>
 #include <sched.h>
 #include <seccomp.h>

@@ -462,7 +462,7 @@ static enum hk_code serve(struct hk_daemon *d, struct hk_err *err)
     hk_loop_run(d->loop);
     log_event(d, HK_LOG_INFO, "relay stopped", NULL, NULL);
     if (d->ended != HK_OK)
-        (void)hk_err_set(err, d->ended, "the relay cannot go on: see the log");
+        (void)hk_err_set(err, d->ended, "the relay cannot continue: see the log");
     return d->ended;
 }
 

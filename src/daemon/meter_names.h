@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which destinations have a value of their own in the label `destination`, and which count as "other". There are HK_METRIC_DESTS such
- * values, however many destinations there are:
+/* Decides which destinations have their own value in the label `destination`, and which count as "other". There are HK_METRIC_DESTS
+ * such values, however many destinations there are:
  *
  *   - the configuration's come first
  *   - those of the store take what is left, in the order of their names

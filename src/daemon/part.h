@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What runs beside the relay in one process: metrics and the admin server, figures for people, telemetry, alerts, jobs. Each is a
- * part: it is started before the relay, told of reloads, and stopped after it. A part that cannot start keeps the relay from
+/* The parts that run beside the relay in one process: metrics and the admin server, figures for people, telemetry, alerts, jobs. The
+ * daemon starts a part before the relay, passes reloads to it, and stops it after the relay. A part that cannot start keeps the relay from
  * starting (its configuration is wrong, or its port is taken); once started it never stops or slows the relay. */
 #ifndef HK_DAEMON_PART_H
 #define HK_DAEMON_PART_H

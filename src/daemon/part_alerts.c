@@ -587,7 +587,7 @@ static void reloaded(void *arg)
     struct hk_err err = {.message = ""};
     if (hk_alerts_plan_new(p->env->config, p->env->name, &plan, &err) != HK_OK) {
         struct hk_log_line line;
-        hk_log_begin(&line, p->env->log, HK_LOG_ERROR, "alerts go on as they were configured before");
+        hk_log_begin(&line, p->env->log, HK_LOG_ERROR, "alerts keep their old configuration");
         hk_log_cstr(&line, "error", err.message);
         hk_log_end(&line);
         return;

@@ -287,7 +287,7 @@ static void reloaded(void *part)
     struct hk_err err = {.message = ""};
     if (!t->spans || hk_spans_configure(t->spans, t->env->config, &err) == HK_OK)
         return;
-    hk_log_begin(&line, t->env->log, HK_LOG_ERROR, "telemetry goes on as before the reload");
+    hk_log_begin(&line, t->env->log, HK_LOG_ERROR, "telemetry keeps its old configuration");
     hk_log_cstr(&line, "error", err.message);
     hk_log_end(&line);
 }

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people are told: which alerts there are, muting a rule for a time, and a test notice to one channel. */
+/* Alerts at the desk: list them, mute a rule for a time, send a test notice to one channel. */
 #ifndef HK_DESK_ALERTS_H
 #define HK_DESK_ALERTS_H
 

@@ -211,7 +211,7 @@ HK_OP_RUN(audit_verify)
      .help = "at most this many (default: 50)"},                                                             \
     {                                                                                                        \
         .name = "after", .kind = HK_ARG_NUMBER, .offset = offsetof(struct type, after), .lo = 1,             \
-        .hi = (double)INT64_MAX, .value = "CURSOR", .help = "go on where an earlier list ended"              \
+        .hi = (double)INT64_MAX, .value = "CURSOR", .help = "continue where an earlier list ended"           \
     }
 
 static const struct hk_arg list_args[] = {
@@ -221,17 +221,17 @@ static const struct hk_arg list_args[] = {
      .lo = 1,
      .hi = (double)INT64_MAX,
      .value = "ID",
-     .help = "only on this dead letter"},
+     .help = "only operations on this dead letter"},
     {.name = "by",
      .kind = HK_ARG_TEXT,
      .offset = offsetof(struct hk_audit_list_ask, by),
      .value = "ACTOR",
-     .help = "only by this one"},
+     .help = "only by this person"},
     {.name = "act",
      .kind = HK_ARG_TEXT,
      .offset = offsetof(struct hk_audit_list_ask, act),
      .value = "ACT",
-     .help = "only this: requeue, discard, reveal …"},
+     .help = "only this operation: requeue, discard, reveal …"},
     PAGE_ARGS(hk_audit_list_ask),
     {.name = "oldest", .offset = offsetof(struct hk_audit_list_ask, oldest), .help = "oldest first"},
     {.name = NULL}};
@@ -247,7 +247,7 @@ static const struct hk_arg show_args[] = {{.name = "id",
 
 const struct hk_op hk_op_audit_list = {.noun = "audit",
                                        .verb = "list",
-                                       .summary = "list the acts of people, newest first",
+                                       .summary = "list what people did, newest first",
                                        .route = "GET /audit",
                                        .role = HK_ROLE_VIEWER,
                                        .store = true,
@@ -259,8 +259,7 @@ const struct hk_op hk_op_audit_list = {.noun = "audit",
 
 const struct hk_op hk_op_audit_show = {.noun = "audit",
                                        .verb = "show",
-                                       .summary =
-                                           "show one act, with the letters or messages that it was about",
+                                       .summary = "show one operation, with its dead letters or messages",
                                        .route = "GET /audit/{id}",
                                        .role = HK_ROLE_VIEWER,
                                        .store = true,
@@ -274,7 +273,7 @@ const struct hk_op hk_op_audit_show = {.noun = "audit",
 const struct hk_op hk_op_audit_verify = {
     .noun = "audit",
     .verb = "verify",
-    .summary = "check that nobody has changed the record: exit code 1 when its chain is broken",
+    .summary = "check that nobody changed the audit: exit code 1 if its chain is broken",
     .route = "GET /audit/verify",
     .role = HK_ROLE_VIEWER,
     .store = true,

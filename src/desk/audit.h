@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The audit: who did what and why, and whether anybody has changed that since. */
+/* The audit: show who did what and why, and check that nobody changed the audit since. */
 #ifndef HK_DESK_AUDIT_H
 #define HK_DESK_AUDIT_H
 

@@ -34,13 +34,13 @@ HK_OP_RUN(reset)
 
 static const struct hk_arg reset_args[] = {{.name = "dry_run",
                                             .offset = offsetof(struct hk_clock_reset_ask, dry_run),
-                                            .help = "say what would be mended, change nothing"},
+                                            .help = "say what it would correct, and change nothing"},
                                            {.name = NULL}};
 
 const struct hk_op hk_op_clock_show = {
     .noun = "clock",
     .verb = "show",
-    .summary = "compare the clock with the store's time; count what was written with a wrong one",
+    .summary = "compare the clock with the store's time, and count rows that a wrong clock dated",
     .route = "GET /clock",
     .role = HK_ROLE_VIEWER,
     .store = true,
@@ -51,7 +51,7 @@ const struct hk_op hk_op_clock_show = {
 const struct hk_op hk_op_clock_reset = {
     .noun = "clock",
     .verb = "reset",
-    .summary = "set the store's time back to the clock, and mend what waits for the wrong time",
+    .summary = "set the store's time back to the clock, and correct messages that wait for the wrong time",
     .details =
         "For a clock that was ahead and is right again. Refuses while a relay runs: stop every relay of the\n"
         "store first. Messages that were tried meanwhile wait their time from now on; not_before and\n"

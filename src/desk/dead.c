@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several acts on dead letters share. */
+/* Helpers that several acts on dead letters share. */
 #include <inttypes.h>
 
 #include "base/show.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people do with dead letters: requeue, resolve, discard, restore, note. */
+/* Acts on dead letters: requeue, resolve, discard, restore, note. */
 #ifndef HK_DESK_DEAD_H
 #define HK_DESK_DEAD_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Acts on dead letters that are named, or on all that fit: page by page, each page in a transaction of its own, all of them one act
- * of the audit. Which are acted on is decided here; whether a letter's state allows it, by the store. */
+/* Acts on dead letters by id or by filter: page by page, each page in a separate transaction, all of them one act in the audit. This
+ * file selects the letters; the store decides whether a letter's state allows the act. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -250,7 +250,7 @@ static enum hk_code do_pages(struct act *a, const struct hk_letter_query *query)
         if (more)
             hk_caller_progress(a->caller, a->o.done, 0);
         if (rc == HK_OK && more && hk_caller_stops(a->caller))
-            rc = hk_err_set(&err, HK_CANCELLED, "interrupted: the same command goes on with the rest");
+            rc = hk_err_set(&err, HK_CANCELLED, "interrupted: run the same command again for the rest");
     }
     if (rc != HK_OK)
         a->o.stopped = err;
@@ -717,7 +717,9 @@ static const struct hk_arg act_args[] = {HK_MANY_IDS_ARG(hk_dead_ask),
 
 static const struct hk_arg restore_args[] = {
     HK_MANY_IDS_ARG(hk_dead_ask),
-    HK_MANY_ACT_ARG(hk_dead_ask, "undo this discard of many, where nobody has decided since (audit list)"),
+    HK_MANY_ACT_ARG(
+        hk_dead_ask,
+        "undo this discard of many letters, except those that somebody changed since (see audit list)"),
     HK_LETTER_WORDS_BY(hk_dead_ask, words, "discarded"),
     HK_MANY_DRY_RUN_ARG(hk_dead_ask),
     {.name = NULL}};
@@ -743,8 +745,8 @@ static const struct hk_arg note_args[] = {HK_LETTER_SUBJECT(hk_dead_note_ask, id
 
 const struct hk_op hk_op_dead_requeue = ACT_ROW(
     "requeue", "put letters back into the outbox, due now, attempts from 0",
-    "Some, a group, or all that fit. Asked twice it is sent once. For many at a rate, with a canary:\n"
-    "redrive start. --to sends them to another destination, whose letters they are from then on.",
+    "Requeues letters by id, group or filter. A repeated command sends none twice. For many letters, with a rate and a canary:\n"
+    "redrive start. --to moves the letters to another destination.",
     requeue_args, requeue_op, requeue_job, HK_ROLE_OPERATOR);
 
 const struct hk_op hk_op_dead_resolve =
@@ -755,13 +757,13 @@ const struct hk_op hk_op_dead_discard =
     ACT_ROW("discard", "discard letters: the record is kept, and restore brings it back until retention ends",
             NULL, act_args, discard_op, discard_job, HK_ROLE_OPERATOR);
 
-const struct hk_op hk_op_dead_restore = ACT_ROW(
-    "restore", "open letters again that were discarded, or sent by hand with an outcome that nobody knows",
-    "--act ID undoes one discard of many letters: those that nobody has decided about since.", restore_args,
-    restore_op, restore_job, HK_ROLE_OPERATOR);
+const struct hk_op hk_op_dead_restore =
+    ACT_ROW("restore", "reopen dead letters that were discarded, or sent by hand with an unknown outcome",
+            "--act ID undoes one discard of many letters: those that nobody has decided about since.",
+            restore_args, restore_op, restore_job, HK_ROLE_OPERATOR);
 
 const struct hk_op hk_op_dead_erase = ACT_ROW(
-    "erase", "erase what is kept of letters: payloads, headers, and what receivers said",
+    "erase", "erase the stored payloads, headers and responses of dead letters",
     "The record stays: ids, times, reason, attempts and their outcome, and who erased it. Cannot be undone. An\n"
     "open letter is discarded. All else that is kept of the message goes with it, as by 'messages erase'.",
     act_args, erase_op, erase_job, HK_ROLE_ADMIN);

@@ -115,14 +115,14 @@ static enum hk_code check_doubts(const struct edit *e, struct hk_str after, stru
 {
     struct hk_err why = {.message = ""};
     if (after.len == 0 && e->before.len > 0)
-        return hk_err_set(err, HK_CONFLICT, "the new payload is empty; --yes if that is meant");
+        return hk_err_set(err, HK_CONFLICT, "the new payload is empty: give --yes to accept it");
     if (hk_masks_fit(e->masks, e->letter.event_type) && has_mask(after) && !has_mask(e->before))
         return hk_err_set(err, HK_CONFLICT,
                           "the new payload holds \"" HK_MASKED "\", which only stands for what is masked: "
                           "--reveal shows the value; --yes if that is meant");
     if (hk_scan_check(e->before, NULL) == HK_OK && hk_scan_check(after, &why) != HK_OK)
-        return hk_err_set(err, HK_CONFLICT, "it was JSON and is not any more (%s); --yes if that is meant",
-                          why.message);
+        return hk_err_set(err, HK_CONFLICT,
+                          "the new payload is not JSON any more (%s): give --yes to accept it", why.message);
     return HK_OK;
 }
 
@@ -223,7 +223,7 @@ static const struct hk_arg edit_args[] = {
      .help = "check and show the difference, change nothing"},
     {.name = "yes",
      .offset = offsetof(struct hk_dead_edit_ask, yes),
-     .help = "also when it is not JSON any more, or only its layout differs"},
+     .help = "accept a payload that is no longer JSON, or differs only in layout"},
     {.name = NULL}};
 
 const struct hk_op hk_op_dead_open = {.noun = "dead",
@@ -242,7 +242,7 @@ const struct hk_op hk_op_dead_open = {.noun = "dead",
 const struct hk_op hk_op_dead_edit = {
     .noun = "dead",
     .verb = "edit",
-    .summary = "replace the payload of one letter; it is checked, and the older one is kept",
+    .summary = "replace the payload of one dead letter, after a check; the old payload is kept",
     .route = "PUT /dead-letters/{id}/payload",
     .role = HK_ROLE_OPERATOR,
     .store = true,

@@ -327,7 +327,7 @@ static enum hk_code fix_page(struct fix *f, const struct hk_letters *page, int64
         if (hk_caller_stops(f->caller))
             return hk_err_set(
                 err, HK_CANCELLED,
-                "interrupted: the same command goes on with the rest, if the program leaves a payload that "
+                "interrupted: run the same command again for the rest, if the program leaves a payload that "
                 "it has changed as it is");
         rc = fix_one(f, &page->items[i], err);
         tell(f);
@@ -548,7 +548,7 @@ static const struct hk_arg fix_args[] = {
     HK_LETTER_WORDS(hk_dead_fix_ask, words),
     {.name = "dry_run",
      .offset = offsetof(struct hk_dead_fix_ask, dry_run),
-     .help = "say how many, change nothing"},
+     .help = "count them and change nothing"},
     {.name = NULL}};
 
 const struct hk_op hk_op_dead_fix = {

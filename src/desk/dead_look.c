@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Letters by keyset, grouped, counted and whole. Where masks apply, payloads are read to find what hides in errors, and not kept. */
+/* Letters by keyset, grouped, counted and whole. Where masks apply, it reads payloads to find masked values in errors, and does not keep them. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
@@ -280,11 +280,9 @@ static bool add_url(struct hk_desk *desk, const struct hk_caller *caller, struct
     const struct hk_conf_destination *conf = NULL;
     struct hk_err err = {.message = ""};
     enum hk_code rc = hk_desk_destination(desk, s->letter.destination, false, mem, &conf, &err);
-    const struct hk_conf_servers *broker = rc == HK_OK && conf ? hk_conf_servers(conf) : NULL;
-    const char *shown = rc == HK_OK && conf ? hk_conf_url(conf, room) : NULL;
-    if (!shown)
+    if (rc != HK_OK || !conf || !conf->http.url) /* a broker's is of no use to who tries a request by hand */
         return true;
-    const char *whole = broker ? broker->url : conf->http.url ? conf->http.url : shown;
+    const char *whole = conf->http.url, *shown = hk_conf_url(conf, room);
     if (hk_conf_is_targeted(conf) && hk_target_read(s->letter.headers, HK_TARGET_URL, own, sizeof own)) {
         whole = own;
         shown = hk_url_show(hk_str_of(own), room);
@@ -435,7 +433,7 @@ static const struct hk_arg list_args[] = {
      .lo = 1,
      .hi = (double)INT64_MAX,
      .value = "CURSOR",
-     .help = "go on where an earlier list ended"},
+     .help = "continue where an earlier list ended"},
     {.name = "oldest", .offset = offsetof(struct hk_dead_list_ask, oldest), .help = "oldest first"},
     {HK_LIST_SCAN_ARG(hk_dead_list_ask, "letters")},
     {.name = NULL}};
@@ -456,7 +454,7 @@ static const struct hk_arg groups_args[] = {
      .lo = 1,
      .hi = (double)INT64_MAX,
      .value = "CURSOR",
-     .help = "go on where an earlier answer ended"},
+     .help = "continue where an earlier answer ended"},
     {HK_ARG(hk_dead_groups_ask, scan, HK_ARG_NUMBER, "N",
             "count this many letters, newest first (default: 30000, or 10000 where payloads are read)"),
      .lo = 1, .hi = 1000000000},
@@ -483,7 +481,7 @@ const struct hk_op hk_op_dead_list = {
     .verb = "list",
     .summary = "list dead letters, newest first; the open ones unless --status says otherwise",
     .details =
-        "Where no index serves the filter, the list stops after --scan letters, and says how to go on.",
+        "Where no index serves the filter, the list stops after --scan letters, and says how to continue.",
     .route = "GET /dead-letters",
     .role = HK_ROLE_VIEWER,
     .store = true,
@@ -498,7 +496,7 @@ const struct hk_op hk_op_dead_list = {
 const struct hk_op hk_op_dead_groups = {
     .noun = "dead",
     .verb = "groups",
-    .summary = "show what failed in the same way, the largest group first",
+    .summary = "group dead letters that failed in the same way, the largest group first",
     .details = "Letters of one group have the same destination, reason code and failure class, and the same\n"
                "error but for ids and numbers. --group narrows every other command down to one. With more\n"
                "letters than --scan the newest are counted, and a line says so.",
@@ -515,7 +513,7 @@ const struct hk_op hk_op_dead_groups = {
 const struct hk_op hk_op_dead_show = {
     .noun = "dead",
     .verb = "show",
-    .summary = "show everything about one letter: why, payload, every attempt, who did what",
+    .summary = "show everything about one dead letter: reason, payload, attempts, and what people did",
     .details = "ID is the letter's, or a message's id. --curl prints the request to try by hand.",
     .route = "GET /dead-letters/{id}",
     .role = HK_ROLE_VIEWER,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Looking at dead letters: lists, groups, figures, and one of them whole. What masks hide is hidden in every result. */
+/* Looking at dead letters: lists, groups, figures, and one of them whole. Masks apply to every result. */
 #ifndef HK_DESK_DEAD_LOOK_H
 #define HK_DESK_DEAD_LOOK_H
 

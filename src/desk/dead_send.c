@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One dead letter, once, now, from here. That it will be sent is on disk before it is; how it went is recorded behind it. Who dies in
- * between leaves a letter whose outcome nobody knows, and only a person can decide about that. */
+/* Sends one dead letter, once, now, from this process. The intention is on disk before the send, the outcome after it. A process that
+ * dies in between leaves a letter with an unknown outcome, and only a person can decide about that. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -53,13 +53,12 @@ static enum hk_code check_state(const struct sending *s, struct hk_err *err)
     const struct hk_letter *l = &s->shown.letter;
     char ago[HK_SHOW_NUMBER];
     if (l->sending_ms != 0)
-        return hk_err_set(
-            err, HK_CONFLICT,
-            "letter %" PRId64
-            " was sent by hand %s, and nobody knows how that ended: if nobody is at it right now, "
-            "look whether it arrived, then 'dead resolve %" PRId64 "', or 'dead restore %" PRId64
-            "' to try again",
-            l->id, hk_show_ago(l->sending_ms, hk_clock_wall_ms(), ago), l->id, l->id);
+        return hk_err_set(err, HK_CONFLICT,
+                          "letter %" PRId64
+                          " was sent by hand %s, with an unknown outcome: if nobody is sending it right now, "
+                          "look whether it arrived, then 'dead resolve %" PRId64
+                          "', or 'dead restore %" PRId64 "' to try again",
+                          l->id, hk_show_ago(l->sending_ms, hk_clock_wall_ms(), ago), l->id, l->id);
     if (l->status != HK_LETTER_FAILED)
         return hk_err_set(err, HK_CONFLICT, "letter %" PRId64 " is %s: only an open one can be sent", l->id,
                           hk_letter_status_name(l->status));
@@ -85,7 +84,7 @@ static enum hk_code check_paused(const struct sending *s, struct hk_err *err)
     if (rc != HK_OK || s->ask->force || !hk_names_have(paused, s->shown.letter.destination))
         return rc;
     return hk_err_set(err, HK_CONFLICT,
-                      "%s is paused: 'hikyaku destinations resume' it, or --force to send all the same",
+                      "%s is paused: 'hikyaku destinations resume' it, or give --force to send anyway",
                       hk_show(s->shown.letter.destination, shown));
 }
 
@@ -172,8 +171,8 @@ static enum hk_code begin(struct sending *s, struct hk_err *err)
     if (rc != HK_OK)
         return rc;
     if (done->items[0].did != HK_DID_IT)
-        return hk_err_set(err, HK_CONFLICT, "somebody else was faster: letter %" PRId64 " is %s now", s->id,
-                          hk_letter_status_name(done->items[0].status));
+        return hk_err_set(err, HK_CONFLICT, "somebody else changed it first: letter %" PRId64 " is %s now",
+                          s->id, hk_letter_status_name(done->items[0].status));
     s->begun_ms = done->items[0].begun_ms;
     hk_crash_point("send-begun");
     return HK_OK;
@@ -362,9 +361,9 @@ static const struct hk_arg send_args[] = {
 const struct hk_op hk_op_dead_send = {
     .noun = "dead",
     .verb = "send",
-    .summary = "send one letter once, now, from here, and show the answer",
+    .summary = "send one dead letter once, now, from this machine, and show the response",
     .details =
-        "Resolved when it arrives; otherwise open as before, and never tried again by itself. Exit code 0 when\n"
+        "The letter is resolved when the message arrives. Otherwise it stays open, without retries. Exit code 0 when\n"
         "it arrived.",
     .route = "POST /dead-letters/{id}/send",
     .role = HK_ROLE_OPERATOR,

@@ -222,7 +222,7 @@ enum hk_code hk_desk_undefine(struct hk_desk *desk, const struct hk_caller *call
         count_waiting(desk, name, &waiting)) /* that comes before a version */
         return hk_err_set(
             err, HK_CONFLICT,
-            "%llu message%s wait%s for it. --force deletes it all the same: what waits then becomes a dead "
+            "%llu message%s wait%s for it. --force deletes it anyway: each waiting message becomes a dead "
             "letter (UNKNOWN_DESTINATION) as soon as it is due, and 'dead requeue --to' can send it elsewhere",
             (unsigned long long)waiting, waiting == 1 ? "" : "s", waiting == 1 ? "s" : "");
     return rc;
@@ -503,13 +503,13 @@ static const struct hk_arg show_args[] = {{HK_SUBJECT(hk_dest_show_ask, destinat
 static const struct hk_arg create_args[] = {
     {HK_SUBJECT(hk_dest_define_ask, destination, "NAME", NULL)},
     {HK_ARG(hk_dest_define_ask, definition, HK_ARG_BYTES, "TEXT|-|@FILE",
-            "what would stand under its name in the configuration, as YAML or JSON")},
+            "the definition, as in the configuration, in YAML or JSON")},
     {.name = NULL}};
 
 static const struct hk_arg update_args[] = {
     {HK_SUBJECT(hk_dest_define_ask, destination, "NAME", NULL)},
     {HK_ARG(hk_dest_define_ask, definition, HK_ARG_BYTES, "TEXT|-|@FILE",
-            "the whole definition, as YAML or JSON; it replaces the one before")},
+            "the whole definition, in YAML or JSON; it replaces the old one")},
     {HK_ARG(hk_dest_define_ask, if_version, HK_ARG_NUMBER, "N",
             "only if it has this version (default: whatever version it has)"),
      .hi = VERSION_MAX},
@@ -570,7 +570,7 @@ const struct hk_op hk_op_destinations_update = {
     .noun = "destinations",
     .verb = "update",
     .summary = "replace the definition of a destination of the store",
-    .details = "What is on its way ends as it began; the next request goes by the new definition.",
+    .details = "Requests on their way end as they began; the next request follows the new definition.",
     .route = "PUT /destinations/{destination}",
     .role = HK_ROLE_ADMIN,
     .store = true,

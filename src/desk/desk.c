@@ -84,7 +84,7 @@ static enum hk_code check_reason(const struct hk_op *op, const struct hk_caller 
     if (caller->reveal && !op->reveals)
         return hk_err_set(err, HK_INVALID, "nothing is masked there that could be revealed");
     if (must && !given)
-        return hk_err_set(err, HK_INVALID, "a reason is needed: it is kept with who did it");
+        return hk_err_set(err, HK_INVALID, "a reason is needed: the audit keeps it with your name");
     return HK_OK;
 }
 

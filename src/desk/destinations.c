@@ -317,10 +317,9 @@ const struct hk_op hk_op_destinations_resume = {.noun = "destinations",
 const struct hk_op hk_op_destinations_test = {
     .noun = "destinations",
     .verb = "test",
-    .summary = "send one test message now, and show what came back",
-    .details =
-        "Uses the very sink of the relay, with its signature, address policy and time-outs; no message is\n"
-        "written. Exit code 0 only if the destination's policy calls the answer a success.",
+    .summary = "send one test message now, and show the response",
+    .details = "Sends as the relay does, with its signature, address policy and time-outs. No message is\n"
+               "written. Exit code 0 only if the destination's policy calls the answer a success.",
     .route = "POST /destinations/{destination}/test",
     .role = HK_ROLE_OPERATOR,
     .changes = true,

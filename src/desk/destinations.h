@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Destinations: which there are and what waits for them, pausing them, and a test message to one. */
+/* Destinations: list them with their waiting messages, pause and resume them, send a test message to one. */
 #ifndef HK_DESK_DESTINATIONS_H
 #define HK_DESK_DESTINATIONS_H
 

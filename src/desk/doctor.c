@@ -116,7 +116,7 @@ static void look_at_config(struct doctor *d)
         finding(d, HK_NOTE_OK, "configuration", "%s: %zu destination%s", file, n, n == 1 ? "" : "s");
     if (d->ask->known && !d->ask->complete)
         finding(d, HK_NOTE_WARN, "secrets",
-                "some cannot be had from here (see above): nothing can be sent from here without them");
+                "this machine lacks some secrets (see above), and cannot send without them");
 }
 
 /* Each key, as it can be had from here. */
@@ -298,7 +298,7 @@ static void look_at_file(struct doctor *d, const struct hk_store_health *h)
     else
         finding(d, HK_NOTE_OK, "integrity", "quick check passed");
     finding(d, HK_NOTE_OK, "lock",
-            "%s-relay, once a relay has run: leave it where it is, and out of backups; it is always empty",
+            "a relay creates %s-relay, which is always empty: do not move it, and leave it out of backups",
             h->place);
     bool grown = h->wal_bytes > 256 * MIB;
     finding(d, grown ? HK_NOTE_WARN : HK_NOTE_OK, "size", "%s, WAL %s%s", size_text(h->file_bytes, file),
@@ -327,7 +327,7 @@ static void look_at_clock(struct doctor *d, const struct hk_store_health *h)
         finding(d, HK_NOTE_FAIL, "clock",
                 "the host's clock is in the past: set it (NTP); signatures will be refused");
     else
-        finding(d, HK_NOTE_OK, "clock", "not behind what the store has seen");
+        finding(d, HK_NOTE_OK, "clock", "not behind the store's time");
 }
 
 /* ---- what is in it ---- */
@@ -349,7 +349,7 @@ static void look_at_relay(struct doctor *d, const struct hk_store_status *s)
                 (int)s->relay.name.len, s->relay.name.ptr,
                 hk_show_duration((uint64_t)(s->now_ms - s->relay.until_ms), text));
     else
-        finding(d, HK_NOTE_WARN, "relay", "none is running: start one with 'hikyaku run'");
+        finding(d, HK_NOTE_WARN, "relay", "no relay is running: start one with 'hikyaku run'");
     if (s->due.n == 0) {
         finding(d, HK_NOTE_OK, "backlog", "nothing is due");
         return;
@@ -453,7 +453,7 @@ static void look_at_dests(struct doctor *d, const struct hk_store_status *s)
         finding(d, HK_NOTE_WARN, "dead letters", "%s open: 'hikyaku dead groups' shows why",
                 about(s->dead, n));
     else
-        finding(d, HK_NOTE_OK, "dead letters", "none is open");
+        finding(d, HK_NOTE_OK, "dead letters", "no open dead letters");
 }
 
 /* Without them all but the word of relays is known. */
@@ -532,7 +532,7 @@ static enum hk_code doctor(struct hk_desk *desk, const struct hk_caller *caller,
 HK_OP_RUN(doctor)
 
 const struct hk_op hk_op_doctor = {.noun = "doctor",
-                                   .summary = "find what is wrong with all that a relay needs",
+                                   .summary = "check everything that a relay needs",
                                    .details = "Exit code 1 when something is wrong; a warning alone is 0.",
                                    .route = "GET /doctor",
                                    .role = HK_ROLE_VIEWER,

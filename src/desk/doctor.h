@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is wrong with all that a relay needs: configuration, certificates, limits of the process, the database and what is in it. */
+/* Checks everything that a relay needs: configuration, certificates, limits of the process, the database and its content. */
 #ifndef HK_DESK_DOCTOR_H
 #define HK_DESK_DOCTOR_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the doctor found, as a form. */
+/* The doctor's findings, as a form. */
 #include "base/str.h"
 #include "desk/doctor.h"
 #include "desk/forms.h"

@@ -480,7 +480,8 @@ static enum hk_code run_events(struct hk_desk *desk, const struct hk_caller *cal
 static const struct hk_arg events_args[] = {
     {HK_ARG(hk_events_ask, types, HK_ARG_TEXT, "TYPES",
             "only these: state,figures,alert,redrive,job,heartbeat (default: all)")},
-    {HK_ARG(hk_events_ask, destination, HK_ARG_TEXT, "NAME", "only of this one, and what is of none")},
+    {HK_ARG(hk_events_ask, destination, HK_ARG_TEXT, "NAME",
+            "only events of this destination, and those without one")},
     {.name = "for",
      .kind = HK_ARG_DURATION,
      .offset = offsetof(struct hk_events_ask, for_ms),
@@ -492,9 +493,9 @@ static const struct hk_arg events_args[] = {
 
 const struct hk_op hk_op_events = {
     .noun = "events",
-    .summary = "listen to what changes: counts, figures, alerts, redrives, jobs",
+    .summary = "listen to changes: counts, figures, alerts, redrives, jobs",
     .details =
-        "A stream, one line an event. Wait for the event 'open', then load what you show: changes are told from there\n"
+        "Prints one line for each event. Wait for the event 'open', then load your data: the stream has all changes from there\n"
         "on. Over HTTP these are server-sent events: after a break send Last-Event-ID. The event 'reset' says that\n"
         "some were missed: load again.",
     .route = "GET /events",

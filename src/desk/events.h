@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What changes, as it changes: a watch looks at the store now and then and tells what is not as it was. Doors make a stream of it.
+/* Changes as they happen: a watch reads the store now and then and reports differences. Doors make a stream of them.
  *
- * A source is an operation of the desk whose items have a name and a form. An item whose JSON is another than at the last look is told. */
+ * A source is an operation of the desk whose items have a name and a form. The watch reports an item whose JSON changed since the last
+ * look. */
 #ifndef HK_DESK_EVENTS_H
 #define HK_DESK_EVENTS_H
 

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku messages explain: why a message has not gone out yet, or what has become of it, and what to do about it.
+/* hikyaku messages explain: says why a message was not sent yet, or what happened to it, and what to do about it.
  *
- * The store tells facts (hk_why), the configuration what a destination does with them (order, limits, routes), the relays' own
- * figures whether a limiter holds it back. Here they become causes, the weightiest first: what keeps it for ever, then what
- * keeps everything, then what a person has to undo, then what passes by itself. Nothing of the payload, and no error text, is
- * repeated: those are for `messages show`, which masks them. */
+ * The store gives facts (hk_why), the configuration gives order, limits and routes, the relays' figures say whether a limiter holds the
+ * message back. This file turns them into causes, the weightiest first: causes that hold the message for ever, then causes that hold
+ * all messages, then those that a person has to undo, then those that pass by themselves. It repeats no payload and no error text:
+ * those are for `messages show`, which masks them. */
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -225,7 +225,7 @@ static void explain_key(struct facts *f)
     case HK_STATE_DEAD:
         c = add(f, code,
                 "its key is blocked by message %s, which is dead (letter %" PRId64
-                "): what comes behind it waits until it is rescued or discarded",
+                "): later messages of its key wait until it is requeued, resolved or discarded",
                 id, why->head_id);
         c->letter_id = why->head_id;
         advise(f, c, "hikyaku dead show %" PRId64 ", then dead requeue, dead resolve or dead discard",
@@ -604,13 +604,12 @@ HK_OP_RUN(explain)
 
 static const struct hk_arg explain_args[] = {
     {HK_SUBJECT(hk_explain_ask, message_id, "ID", "the message's id")},
-    {HK_ARG(hk_explain_ask, destination, HK_ARG_TEXT, "NAME", "only about this one")},
+    {HK_ARG(hk_explain_ask, destination, HK_ARG_TEXT, "NAME", "only about this destination")},
     {.name = NULL}};
 
 const struct hk_op hk_op_messages_explain = {.noun = "messages",
                                              .verb = "explain",
-                                             .summary =
-                                                 "say why a message has not gone out yet, and what to do",
+                                             .summary = "say why a message was not sent yet, and what to do",
                                              .route = "GET /messages/{message_id}/explain",
                                              .role = HK_ROLE_VIEWER,
                                              .store = true,

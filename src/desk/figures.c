@@ -213,7 +213,7 @@ static enum hk_code read_rows(struct work *w, const struct hk_caller *caller, st
         }
         if (looked > ROWS_MAX || hk_caller_stops(caller))
             return hk_err_set(err, HK_TOOBIG,
-                              "that is too much to add up at once: ask for a shorter time, or a longer step");
+                              "too many rows to add up at once: ask for a shorter time, or a longer step");
     } while (found->n == w->ask.limit);
     w->ask.after_destination = (struct hk_str){NULL, 0}; /* its text was here */
     end_interval(w);
@@ -343,8 +343,9 @@ void hk_form_figures(struct hk_form *form, void *result)
 HK_OP_RUN(figures)
 
 static const struct hk_arg figures_args[] = {
-    {HK_ARG(hk_figures_ask, since, HK_ARG_TEXT, "TIME", "from then on (default: an hour before the end)")},
-    {HK_ARG(hk_figures_ask, until, HK_ARG_TEXT, "TIME", "up to then (default: now)")},
+    {HK_ARG(hk_figures_ask, since, HK_ARG_TEXT, "TIME",
+            "begin at this time (default: an hour before the end)")},
+    {HK_ARG(hk_figures_ask, until, HK_ARG_TEXT, "TIME", "end at this time (default: now)")},
     {.name = "for",
      .kind = HK_ARG_DURATION,
      .offset = offsetof(struct hk_figures_ask, for_ms),
@@ -355,14 +356,14 @@ static const struct hk_arg figures_args[] = {
     {HK_ARG(hk_figures_ask, step, HK_ARG_CHOICE, "STEP",
             "the length of an interval (default: 1m up to 2 hours, 5m up to 2 days, else 1h)"),
      .choices = "1m 5m 1h 1d"},
-    {HK_ARG(hk_figures_ask, destination, HK_ARG_TEXT, "NAME", "only of this one")},
+    {HK_ARG(hk_figures_ask, destination, HK_ARG_TEXT, "NAME", "only this destination")},
     {HK_ARG(hk_figures_ask, limit, HK_ARG_NUMBER, "N", "at most this many destinations (default: 20)"),
      .lo = 1, .hi = HK_FIGURES_ITEMS_MAX, .fallback = LIMIT},
     {.name = NULL}};
 
 const struct hk_op hk_op_figures = {
     .noun = "figures",
-    .summary = "show what was sent and what failed over time",
+    .summary = "show counts of sent and failed messages over time",
     .details =
         "Relays write their counts once a minute: the last one may be missing. Minutes are kept for 48 hours,\n"
         "hours for 90 days.",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Figures over time: what relays counted, and how much lay in the store. */
+/* Figures over time: the counts of relays, and the number of messages in the store. */
 #ifndef HK_DESK_FIGURES_H
 #define HK_DESK_FIGURES_H
 

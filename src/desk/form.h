@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A form: one description of a result that writes it as JSON, reads it back from JSON, and says its JSON Schema. `--json` and the
- * HTTP API write with it, the remote command line reads with it, OpenAPI is made from it: they cannot differ.
+/* A form is one description of a result: it writes the result as JSON, reads it back from JSON, and makes its JSON Schema. `--json` and
+ * the HTTP API write with it, the remote command line reads with it, and OpenAPI is generated from it: they cannot differ.
  *
  * A form is a function that visits the members of a result in the order in which JSON has them:
  *
@@ -11,11 +11,11 @@
  *         hk_form_bool(form, "running", &r->running);
  *     }
  *
- * - Writing changes nothing of the result. What is written is whatever the members point to, so a form computes with locals where
- *   JSON holds something else than the struct, and puts them back only if hk_form_reads.
- * - Reading takes members in any order, leaves out those that it does not know, and stops at the first that is missing or has
- *   another type. Everything goes into the pool. Depth is bounded by the form, memory by the text.
- * - For the schema the result is all zeros, so a form follows no pointer of it; lists and objects give their own zeros.
+ * - Writing does not change the result. It writes the values that the members point to. Where JSON holds something else than the
+ *   struct, a form computes with locals, and copies them back only if hk_form_reads.
+ * - Reading accepts members in any order, ignores unknown ones, and stops at the first that is missing or has another type. Texts go
+ *   into the pool. The form bounds the depth, the text bounds the memory.
+ * - For the schema the result is all zeros, so a form follows no pointer of it; lists and objects pass their own zeros.
  *
  * Texts that are not UTF-8 are written with U+FFFD: only hk_form_bytes keeps every byte. */
 #ifndef HK_DESK_FORM_H
@@ -39,7 +39,7 @@ enum hk_code hk_form_read(struct hk_str text, hk_form_fn *fn, struct hk_pool *me
 /* One JSON Schema (2020-12), as OpenAPI 3.1 takes it. */
 void hk_form_schema(struct hk_json *json, hk_form_fn *fn);
 
-/* Does the form read now? Then members have their values, and what a form makes of them is put into the result. */
+/* Is the form reading? Then members have their values, and the form copies what it computes from them into the result. */
 bool hk_form_reads(const struct hk_form *form);
 
 /* ---- members. Where a comment says "null for", that is the empty value when it is read. ---- */
@@ -89,7 +89,7 @@ void hk_form_number(struct hk_form *form, const char *key, void *value, size_t s
     } while (0)
 void hk_form_words(struct hk_form *form, const char *key, void *value, const char *const *words, size_t n);
 
-/* ---- times that JSON tells from now ---- */
+/* ---- times that JSON counts from now ---- */
 
 /* A time that the following count from. */
 void hk_form_now(struct hk_form *form, const char *key, int64_t *ms);
@@ -98,7 +98,7 @@ void hk_form_age(struct hk_form *form, const char *key,
 void hk_form_left(struct hk_form *form, const char *key,
                   int64_t *ms); /* how long until; negative when it is past */
 
-/* ---- what holds members ---- */
+/* ---- objects and lists ---- */
 
 /* `present` NULL: it always is one. Else null for false. */
 void hk_form_object(struct hk_form *form, const char *key, bool *present, hk_form_fn *fn, void *value);
@@ -106,7 +106,7 @@ void hk_form_object(struct hk_form *form, const char *key, bool *present, hk_for
 struct hk_form_list {
     void *items;     /* where the pointer to the items is; with `most`: the items themselves */
     size_t *n;       /* NULL: always `most` */
-    size_t most;     /* room for so many; 0: taken from the pool */
+    size_t most;     /* room for this many; 0: taken from the pool */
     size_t size;     /* of an item */
     hk_form_fn *fn;  /* of an item's members */
     bool are_values; /* items are no objects: `fn` calls for one member, with the key NULL */
@@ -123,7 +123,7 @@ void hk_form_list(struct hk_form *form, const char *key, const struct hk_form_li
 /* Which item of the list it is. */
 size_t hk_form_index(const struct hk_form *form);
 
-/* Members that are not always there: those that the block calls for, if the first of them (`key`) is.
+/* Optional members: those of the block exist if the first of them (`key`) does.
  *     bool dry = o->dry_run;
  *     if (hk_form_if(form, "letters", &dry)) { … hk_form_end(form); } */
 bool hk_form_if(struct hk_form *form, const char *key, bool *present);

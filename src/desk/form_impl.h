@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the files of a form share: form.c has the members, form_read.c finds them in a text. */
+/* Shared by the files of a form: form.c has the members, form_read.c finds them in a text. */
 #ifndef HK_DESK_FORM_IMPL_H
 #define HK_DESK_FORM_IMPL_H
 

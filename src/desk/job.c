@@ -153,10 +153,10 @@ HK_OP_RUN(cancel)
 static const struct hk_arg list_args[] = {
     {.name = "running",
      .offset = offsetof(struct hk_job_list_ask, running),
-     .help = "list only jobs that wait or run"},
+     .help = "list only waiting and running jobs"},
     {HK_ARG(hk_job_list_ask, limit, HK_ARG_NUMBER, "N", "list at most this many (default: 50)"), .lo = 1,
      .hi = HK_JOBS_LIST_MAX, .fallback = 50},
-    {HK_ARG(hk_job_list_ask, after, HK_ARG_TEXT, "CURSOR", "go on where an earlier list ended")},
+    {HK_ARG(hk_job_list_ask, after, HK_ARG_TEXT, "CURSOR", "continue where an earlier list ended")},
     {.name = NULL}};
 
 static const struct hk_arg job_args[] = {{HK_SUBJECT(hk_job_ask, job_id, "ID", NULL)}, {.name = NULL}};

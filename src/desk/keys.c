@@ -404,7 +404,7 @@ static const struct hk_arg retire_args[] = {{HK_SUBJECT(hk_keys_retire_ask, key_
 const struct hk_op hk_op_keys_list = {
     .noun = "keys",
     .verb = "list",
-    .summary = "list the keys that seal payloads, and how much each of them is needed for",
+    .summary = "list the keys that seal payloads, and count the payloads that need each one",
     .details = "Reads every row that may hold something sealed: it takes a while where there are millions.",
     .route = "GET /keys",
     .role = HK_ROLE_VIEWER,
@@ -416,9 +416,9 @@ const struct hk_op hk_op_keys_list = {
 const struct hk_op hk_op_keys_rotate = {
     .noun = "keys",
     .verb = "rotate",
-    .summary = "seal with the first key of seal.keys what older keys have sealed",
+    .summary = "seal payloads of older keys again with the first key of seal.keys",
     .details =
-        "A job of a relay, which goes on after a crash: 'hikyaku job show' says how far it is. In mode rest it\n"
+        "A relay runs this as a job, which continues after a crash: 'hikyaku job show' has its progress. In mode rest it\n"
         "also seals payloads from before that mode was turned on. Messages in outbox are their applications',\n"
         "and stay as they are until they were sent.",
     .route = "POST /keys/rotate",
@@ -437,7 +437,7 @@ const struct hk_op hk_op_keys_rotate = {
 const struct hk_op hk_op_keys_retire = {
     .noun = "keys",
     .verb = "retire",
-    .summary = "make sure that nothing needs a key any more, and record that it is let go",
+    .summary = "check that no payload needs a key any more, and record that it is retired",
     .details =
         "Refused while the key seals, or while the store holds anything that it sealed. A backup may need it\n"
         "all the same: keep the key as long as the backup.",

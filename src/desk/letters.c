@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which letters are meant: words become a query, and what somebody calls a letter becomes its id. */
+/* Selects letters: turns the words of a request into a query, and a letter's id or message id into its id. */
 #include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>

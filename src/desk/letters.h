@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Dead letters: which are meant, and what people may see of them. Everything that anybody sees of a letter goes through the
- * functions here, so that no operation can forget a mask. */
+/* Dead letters at the desk: how a request selects them, and what a caller may see of them. Every operation shows letters through
+ * these functions, so that none can forget a mask. */
 #ifndef HK_DESK_LETTERS_H
 #define HK_DESK_LETTERS_H
 
@@ -34,21 +34,27 @@ struct hk_letter_words {
 #define HK_LETTER_WORDS(type, words) HK_LETTER_WORDS_BY(type, words, "failed, which is open")
 #define HK_LETTER_WORDS_BY(type, words, default_status)                                                      \
     HK_LETTER_WORD(type, words, "filter", filter, "TERMS",                                                   \
-                   "which: 'reason:HTTP_422 payload.customer.id:42' (docs/filters.md)"),                     \
-        HK_LETTER_WORD(type, words, "destination", destination, "NAME", "only for this one"),                \
+                   "filter: 'reason:HTTP_422 payload.customer.id:42' (docs/filters.md)"),                    \
+        HK_LETTER_WORD(type, words, "destination", destination, "NAME", "only letters of this destination"), \
         HK_LETTER_WORD(type, words, "event_type", event_type, "PATTERN",                                     \
-                       "only of this type; * stands for any text"),                                          \
-        HK_LETTER_WORD(type, words, "reason_code", reason_code, "CODE", "only that died of this"),           \
+                       "only letters of this type; * stands for any text"),                                  \
+        HK_LETTER_WORD(type, words, "reason_code", reason_code, "CODE",                                      \
+                       "only letters with this reason code"),                                                \
         HK_LETTER_WORD_OF(type, words, "class", failure_class, "CLASS",                                      \
-                          "transient rate_limit auth permanent unknown", "only of this failure class"),      \
+                          "transient rate_limit auth permanent unknown",                                     \
+                          "only letters of this failure class"),                                             \
         HK_LETTER_WORD_OF(type, words, "status", status, "STATUS", "failed retrying resolved discarded any", \
                           "(default: " default_status ")"),                                                  \
-        HK_LETTER_WORD(type, words, "group", group, "GROUP", "only of this group (dead groups)"),            \
-        HK_LETTER_WORD(type, words, "older", older, "AGE", "last failed longer ago: 2h"),                    \
-        HK_LETTER_WORD(type, words, "newer", newer, "AGE", "last failed since: 7d"),                         \
-        HK_LETTER_WORD(type, words, "text", text, "TEXT", "found in error, ids or payload")
+        HK_LETTER_WORD(type, words, "group", group, "GROUP",                                                 \
+                       "only letters of this group (see dead groups)"),                                      \
+        HK_LETTER_WORD(type, words, "older", older, "AGE",                                                   \
+                       "only letters that last failed longer ago than this, such as 2h"),                    \
+        HK_LETTER_WORD(type, words, "newer", newer, "AGE",                                                   \
+                       "only letters that last failed within this time, such as 7d"),                        \
+        HK_LETTER_WORD(type, words, "text", text, "TEXT",                                                    \
+                       "only letters with this text in error, ids or payload")
 
-/* The same rows for letters that are named: which one is meant, when a message went to several destinations. */
+/* The rows for a letter by its id, or by a message's id and the destination if the message went to several. */
 #define HK_LETTER_SUBJECT(type, field)                                                                       \
     {                                                                                                        \
         .name = "id", .kind = HK_ARG_TEXT, .subject = true, .required = true,                                \
@@ -57,16 +63,16 @@ struct hk_letter_words {
 #define HK_LETTER_DESTINATION(type, field)                                                                   \
     {                                                                                                        \
         .name = "destination", .kind = HK_ARG_TEXT, .offset = offsetof(struct type, field), .value = "NAME", \
-        .help = "which, when it went to several"                                                             \
+        .help = "the destination, if the message went to several"                                            \
     }
 
-/* Was anything given that says which letters are meant? A filter of blanks only says nothing: a script's variable was empty, and
- * all letters would be meant. */
+/* Does the request select letters at all? A filter of blanks only does not: a script's variable was empty, and the operation would
+ * hit all letters. */
 bool hk_letter_words_given(const struct hk_letter_words *words);
-/* Was anything given that says nothing where letters are named? (All but the destination: hk_letter_find takes that.) */
+/* Is there a filter beside ids, where it has no meaning? (Except for the destination, which hk_letter_find uses.) */
 bool hk_letter_words_beside_ids(const struct hk_letter_words *words);
 
-/* For checks: can they be read? HK_INVALID about the field "filter". */
+/* For checks: do they parse? HK_INVALID about the field "filter". */
 enum hk_code hk_letter_words_check(struct hk_desk *desk, const struct hk_letter_words *words,
                                    struct hk_err *err);
 
@@ -76,8 +82,8 @@ struct hk_letter_filter {
     const char *text; /* the same as text that means the same at any time: what a job or the audit keeps */
 };
 
-/* The words together. `any_status`: without a status all are meant, else open ones. HK_INVALID about the field "filter". HK_DENIED: it
- * asks for what is masked, and the caller may not reveal that. */
+/* Combines the words into one filter. Without a status it selects letters of any status if `any_status`, else open ones. HK_INVALID
+ * about the field "filter". HK_DENIED: it asks for masked values, and the caller may not reveal them. */
 enum hk_code hk_letter_filter(struct hk_desk *desk, const struct hk_caller *caller,
                               const struct hk_letter_words *words, bool any_status, struct hk_pool *mem,
                               struct hk_letter_filter *out, struct hk_err *err);
@@ -87,12 +93,12 @@ enum hk_code hk_letter_words_freeze(struct hk_desk *desk, const struct hk_caller
                                     struct hk_letter_words *words, bool any_status, struct hk_pool *mem,
                                     struct hk_err *err);
 
-/* From now on a search that looks through many tells the caller which letter it has come to (hk_progress.done). `caller` is a variable
- * that lives as long as the query. */
+/* From now on a search through many letters reports to the caller which letter it has reached (hk_progress.done). `caller` is a
+ * variable that lives as long as the query. */
 void hk_letter_query_tells(struct hk_letter_query *query, const struct hk_caller **caller);
 
-/* The letter that somebody means: by its id, or by a message_id (with `destination`, or NULL, when that went to several), also one
- * that it was requeued under. HK_NOTFOUND; HK_INVALID: there are several. A message_id of digits only must be written id:… */
+/* Finds the letter by its id, or by a message_id (with `destination`, or NULL, if the message went to several), also by one that it
+ * was requeued under. HK_NOTFOUND; HK_INVALID: there are several. A message_id of digits only must be written id:… */
 enum hk_code hk_letter_find(struct hk_desk *desk, const char *operand, const char *destination,
                             int64_t *out_id, struct hk_err *err);
 
@@ -106,7 +112,7 @@ enum hk_code hk_letter_find(struct hk_desk *desk, const char *operand, const cha
     }
 #define HK_MANY_DRY_RUN_ARG(type)                                                                            \
     {                                                                                                        \
-        .name = "dry_run", .offset = offsetof(struct type, dry_run), .help = "say how many, change nothing"  \
+        .name = "dry_run", .offset = offsetof(struct type, dry_run), .help = "count them and change nothing" \
     }
 #define HK_MANY_ACT_ARG(type, says)                                                                          \
     {                                                                                                        \
@@ -114,11 +120,11 @@ enum hk_code hk_letter_find(struct hk_desk *desk, const char *operand, const cha
         .hi = 9007199254740992, .value = "ID", .help = (says)                                                \
     }
 
-/* The row of the audit that an act begins with, also when `id` is that of a later row of the act; in `mem`. HK_NOTFOUND. */
+/* The first audit row of an act, also when `id` is a later row of it; in `mem`. HK_NOTFOUND. */
 enum hk_code hk_act_find(struct hk_desk *desk, int64_t id, struct hk_pool *mem, struct hk_audit_row *out,
                          struct hk_err *err);
-/* The same of an act on many that is to be undone: it must be a `did` ("discard"). `out_filter` is what means all that it changed.
- * HK_CONFLICT: it is another kind of act. */
+/* The same for an act on many letters that a caller wants to undo: it must be a `did` ("discard"). `out_filter` selects all letters
+ * that it changed. HK_CONFLICT: it is another kind of act. */
 #define HK_ACT_FILTER_MAX 40
 enum hk_code hk_act_find_done(struct hk_desk *desk, int64_t id, const char *did, struct hk_pool *mem,
                               struct hk_audit_row *out, char out_filter[HK_ACT_FILTER_MAX],
@@ -131,10 +137,10 @@ enum hk_code hk_act_words(const struct hk_audit_row *row, const char *key, struc
 
 /* ---- payloads ---- */
 
-/* As the application wrote it: `*out` lies in `mem`, or is the letter's. HK_INVALID: it is not what its encoding says; HK_NOMEM. */
+/* The payload as the application wrote it: `*out` is in `mem`, or is the letter's. HK_INVALID: it is not in its encoding; HK_NOMEM. */
 enum hk_code hk_letter_plain(const struct hk_letter *letter, struct hk_pool *mem, struct hk_str *out);
-/* The same, also of what is sealed: for who may see it, and to send it. HK_CONFLICT: the caller did not ask to reveal it, or
- * the key cannot be had; `err` says why. */
+/* The same, also for a sealed payload: to show it to a caller with that right, and to send it. HK_CONFLICT: the caller did not ask to
+ * reveal it, or the key is not available; `err` says why. */
 enum hk_code hk_letter_open(struct hk_desk *desk, const struct hk_letter *letter, bool reveal,
                             struct hk_pool *mem, struct hk_str *out, struct hk_err *err);
 /* Mode `rest`, and the letter is from before: nothing may be written into it that would not be sealed. */
@@ -147,8 +153,8 @@ enum hk_code hk_letter_replace(struct hk_desk *desk, const struct hk_letter *let
 
 /* ---- showing ---- */
 
-/* An audit row for each letter whose masked fields will be shown; does nothing unless the caller asks for that. Before anything is
- * shown, and before anything is read that is. */
+/* Writes an audit row for each letter whose masked fields will be shown; does nothing unless the caller asks for that. Call it before
+ * the operation reads or shows these fields. */
 enum hk_code hk_letters_reveal(struct hk_desk *desk, const struct hk_caller *caller, const int64_t *ids,
                                size_t n, struct hk_err *err);
 
@@ -156,15 +162,15 @@ enum hk_code hk_letters_reveal(struct hk_desk *desk, const struct hk_caller *cal
 enum hk_code hk_letter_about(const struct hk_letter *letter, const struct hk_letter_shown *history,
                              struct hk_pool *mem, struct hk_mask_about *out);
 
-/* How letters are shown to a caller. What hides in errors is found by the letter's payloads and headers, earlier payloads included:
- * where `letter` and `history` do not have all of them, they are read by its id from `desk` (so keep first what the store gave); an
- * error about a payload over 1 MiB is hidden then. */
+/* How letters are shown to a caller. To hide masked values in errors, the desk needs all payloads and headers of the letter, earlier
+ * ones included. If `letter` and `history` do not have all of them, it reads them by the letter's id (so keep the store's results
+ * first); it hides an error about a payload over 1 MiB as a whole. */
 struct hk_letter_view {
     struct hk_desk *desk;         /* NULL = nothing more is read */
     const struct hk_masks *masks; /* hk_desk_masks; NULL = nothing is hidden */
     const struct hk_letter_shown
         *history; /* of the letter that is shown: all of its payloads; NULL = only the one it has */
-    bool opens;   /* the caller sees what is sealed: it is recorded that he does */
+    bool opens;   /* the caller sees sealed payloads, and the audit records that */
 };
 
 /* Masked, each added to `out`. */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people may see of a letter: the rule itself is payload/mask.h's; here is where the payloads come from that it goes by. */
+/* Shows letters through masks: payload/mask.h has the rule; this file finds the payloads that the rule needs. */
 #include "core/encoding.h"
 #include "desk/letters.h"
 #include "payload/words.h"

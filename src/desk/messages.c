@@ -192,16 +192,16 @@ static const struct hk_arg list_args[] = {
     {HK_ARG(hk_messages_ask, limit, HK_ARG_NUMBER, "N", "at most this many (default: 50)"), .lo = 1,
      .hi = 100000, .fallback = 50},
     {HK_LIST_SCAN_ARG(hk_messages_ask, "rows")},
-    {HK_ARG(hk_messages_ask, after, HK_ARG_TEXT, "CURSOR", "go on where an earlier list ended")},
+    {HK_ARG(hk_messages_ask, after, HK_ARG_TEXT, "CURSOR", "continue where an earlier list ended")},
     {.name = NULL}};
 
 const struct hk_op hk_op_messages_list = {
     .noun = "messages",
     .verb = "list",
-    .summary = "list messages, newest first within each place",
+    .summary = "list messages, newest first within each state",
     .details =
         "In this order: waiting to be retried, not tried yet, dead, cancelled, sent. Where no index serves the\n"
-        "filter, the list stops after --scan rows, and says how to go on.",
+        "filter, the list stops after --scan rows, and says how to continue.",
     .route = "GET /messages",
     .role = HK_ROLE_VIEWER,
     .store = true,
@@ -214,12 +214,14 @@ const struct hk_op hk_op_messages_list = {
 
 static const struct hk_arg act_args[] = {
     {HK_SUBJECT(hk_message_act_ask, message_id, "ID", "the message's id")},
-    {HK_ARG(hk_message_act_ask, destination, HK_ARG_TEXT, "NAME", "which, when it goes to several")},
+    {HK_ARG(hk_message_act_ask, destination, HK_ARG_TEXT, "NAME",
+            "the destination, if the message goes to several")},
     {.name = NULL}};
 
 static const struct hk_arg retry_args[] = {
     {HK_SUBJECT(hk_message_act_ask, message_id, "ID", "the message's id")},
-    {HK_ARG(hk_message_act_ask, destination, HK_ARG_TEXT, "NAME", "which, when it goes to several")},
+    {HK_ARG(hk_message_act_ask, destination, HK_ARG_TEXT, "NAME",
+            "the destination, if the message goes to several")},
     {HK_ARG(hk_message_act_ask, force, HK_ARG_FLAG, NULL,
             "send it now even if its destination is paused, broken or at its limits")},
     {.name = NULL}};
@@ -239,7 +241,7 @@ const struct hk_op hk_op_messages_cancel_one =
     ACT("cancel_one", "cancel a message that is not in flight, so that it is never sent", BUSY_SAYS, "cancel",
         act_args, cancel_op);
 const struct hk_op hk_op_messages_retry =
-    ACT("retry", "make a message that waits due now",
+    ACT("retry", "retry a waiting message now",
         BUSY_SAYS
         " --force sends it once past the pause, the breaker, the rate and the\n"
         "concurrency of its destination; the order of its key is kept. At most 16 forced messages are in\n"

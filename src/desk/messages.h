@@ -23,20 +23,21 @@ struct hk_message_words {
 /* Their rows in the table of arguments of `struct type`, whose member `words` is such a struct. */
 #define HK_MESSAGE_WORDS(type, words, states)                                                                \
     HK_MESSAGE_WORD(type, words, filter, "TERMS",                                                            \
-                    "which: 'type:Order* payload.customer.id:42' (docs/filters.md)"),                        \
+                    "filter: 'type:Order* payload.customer.id:42' (docs/filters.md)"),                       \
         {.name = "status",                                                                                   \
          .kind = HK_ARG_CHOICE,                                                                              \
          .offset = offsetof(struct type, words) + offsetof(struct hk_message_words, status),                 \
          .value = "STATUS",                                                                                  \
          .choices = (states),                                                                                \
          .help = "only these"},                                                                              \
-        HK_MESSAGE_WORD(type, words, destination, "NAME", "only for this one"),                              \
+        HK_MESSAGE_WORD(type, words, destination, "NAME", "only messages of this destination"),              \
         HK_MESSAGE_WORD(type, words, event_type, "PATTERN", "only of this type; * stands for any text"),     \
         HK_MESSAGE_WORD(type, words, key, "KEY", "only with this message key"),                              \
         HK_MESSAGE_WORD(type, words, correlation_id, "ID", "only with this correlation id"),                 \
-        HK_MESSAGE_WORD(type, words, older, "AGE", "written longer ago: 2h"),                                \
-        HK_MESSAGE_WORD(type, words, newer, "AGE", "written since: 7d"),                                     \
-        HK_MESSAGE_WORD(type, words, text, "TEXT", "found in error, ids or payload")
+        HK_MESSAGE_WORD(type, words, older, "AGE",                                                           \
+                        "only messages written longer ago than this, such as 2h"),                           \
+        HK_MESSAGE_WORD(type, words, newer, "AGE", "only messages written within this time, such as 7d"),    \
+        HK_MESSAGE_WORD(type, words, text, "TEXT", "only those with this text in error, ids or payload")
 
 struct hk_message_filter {
     struct hk_filter *parsed;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Cancel and restore messages that are named, or all that fit: page by page, each page in a transaction of its own, all of them one act of
- * the audit. A list says which are meant and where to go on; the store decides about each. */
+/* Cancels and restores messages by id or by filter: page by page, each page in a separate transaction, all of them one act in the
+ * audit. A list selects the messages and the next page; the store decides about each. */
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -216,7 +216,7 @@ static enum hk_code do_place(struct act *a, struct hk_list list, enum hk_place o
         rc = do_page(a, &list, only, &more, err);
         hk_caller_progress(a->caller, a->o.dry_run ? a->o.fit : a->o.done, 0);
         if (rc == HK_OK && more && hk_caller_stops(a->caller))
-            rc = hk_err_set(err, HK_CANCELLED, "interrupted: the same command goes on with the rest");
+            rc = hk_err_set(err, HK_CANCELLED, "interrupted: run the same command again for the rest");
     }
     return rc;
 }
@@ -298,7 +298,7 @@ static enum hk_code check_destinations(struct act *a, const struct hk_row *rows,
     for (size_t i = 1; i < n && a->o.kind != HK_MESSAGES_ERASE; i++) /* which erases all of a message */
         if (!hk_str_eq(rows[i].destination, rows[0].destination))
             return hk_desk_wrong(a->desk, "destination", err,
-                                 "the message goes to several destinations (%s, %s …): say which",
+                                 "the message goes to several destinations (%s, %s …): name one of them",
                                  hk_show(rows[0].destination, one), hk_show(rows[i].destination, other));
     return HK_OK;
 }
@@ -787,7 +787,7 @@ static enum hk_code check_act(struct hk_desk *desk, const void *request, struct 
     if (ask->ids.n > 0 && hk_message_words_beside_ids(&ask->words))
         return hk_err_set(
             err, HK_INVALID,
-            "ids or a filter, not both (--destination says which, when a message goes to several)");
+            "give ids or a filter, not both (--destination picks one, if a message goes to several)");
     if (ask->ids.n > 0 || ask->act != 0)
         return HK_OK;
     const struct hk_caller anybody = {.may_reveal = true}; /* who asks is not known yet */
@@ -806,8 +806,9 @@ static const struct hk_arg cancel_args[] = {
 
 static const struct hk_arg restore_args[] = {
     HK_MANY_IDS_ARG(hk_messages_act_ask),
-    HK_MANY_ACT_ARG(hk_messages_act_ask,
-                    "undo this cancel of many: those that are still cancelled (audit list)"),
+    HK_MANY_ACT_ARG(
+        hk_messages_act_ask,
+        "undo this cancel of many messages: restore those that are still cancelled (see audit list)"),
     HK_MESSAGE_WORDS(hk_messages_act_ask, words, "cancelled any"),
     HK_MANY_DRY_RUN_ARG(hk_messages_act_ask),
     {.name = NULL}};
@@ -829,17 +830,17 @@ static const struct hk_arg erase_args[] = {
 
 const struct hk_op hk_op_messages_cancel =
     ACT_ROW("cancel", "cancel messages that are not in flight, so that they are never sent",
-            "Some, or all that fit. 'messages restore' brings them back while they are kept\n"
+            "Cancels messages by id or filter. 'messages restore' brings them back while they are kept\n"
             "(retention.cancelled). Exit code 75 when the one message that was named is in flight.",
             cancel_args, cancel_op, cancel_job, HK_ROLE_OPERATOR);
 
 const struct hk_op hk_op_messages_restore =
     ACT_ROW("restore", "put cancelled messages back, with their attempts, times and order",
-            "--act ID undoes one cancel of many messages. What was due meanwhile is due now.", restore_args,
-            restore_op, restore_job, HK_ROLE_OPERATOR);
+            "--act ID undoes one cancel of many messages. Messages that became due meanwhile are due now.",
+            restore_args, restore_op, restore_job, HK_ROLE_OPERATOR);
 
 const struct hk_op hk_op_messages_erase = ACT_ROW(
-    "erase", "erase what is kept of messages: payloads, headers, and what receivers said",
+    "erase", "erase the stored payloads, headers and responses of messages",
     "The record stays: ids, times, attempts and their outcome, and who erased it. Cannot be undone. A message that\n"
     "waits has to be cancelled first. All dead letters of a message go with it.",
     erase_args, erase_op, erase_job, HK_ROLE_ADMIN);

@@ -233,14 +233,14 @@ static const struct hk_arg attempts_args[] = {
     {HK_SUBJECT(hk_attempts_ask, message_id, "ID", "the message's id")},
     {HK_ARG(hk_attempts_ask, limit, HK_ARG_NUMBER, "N", "at most this many (default: 50)"), .lo = 1,
      .hi = 1000, .fallback = 50},
-    {HK_ARG(hk_attempts_ask, after, HK_ARG_NUMBER, "CURSOR", "go on where an earlier list ended"), .lo = 1,
+    {HK_ARG(hk_attempts_ask, after, HK_ARG_NUMBER, "CURSOR", "continue where an earlier list ended"), .lo = 1,
      .hi = 9007199254740991.0},
     {.name = NULL}};
 
 const struct hk_op hk_op_messages_attempts = {
     .noun = "messages",
     .verb = "attempts",
-    .summary = "list the attempts of a message that are kept, oldest first",
+    .summary = "list the recorded attempts of a message, oldest first",
     .details =
         "Also of a message that was sent or is dead. 'relay.history' says which attempts relays keep,\n"
         "'retention.attempts' for how long.",

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which messages are meant: words become what the store is asked for. */
+/* Selects messages: turns the words of a request into a query of the store. */
 #include <assert.h>
 
 #include "desk/messages.h"

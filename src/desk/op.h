@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What can be asked for at the desk: one row for each operation. Command line, help, completion, `--json` and the reference
- * are made from these rows; so are HTTP routes.
+/* The operations of the desk, one row for each. Command line, help, completion, `--json`, the reference and HTTP routes are
+ * generated from these rows.
  *
- * A row says in which words the operation is asked for, who may ask, what the request holds, and how the result is written
- * as JSON. It prints nothing, and decides nothing about messages: `run` does, in the file of its family. */
+ * A row has the operation's name, the required role, the members of the request, and the form of the result as JSON. It prints
+ * nothing, and decides nothing about messages: `run` does, in the file of the operation's family. */
 #ifndef HK_DESK_OP_H
 #define HK_DESK_OP_H
 
@@ -17,9 +17,9 @@
 struct hk_desk;
 struct hk_op_job;
 
-/* ---- who asks ---- */
+/* ---- the caller ---- */
 
-/* Each may do what those before may. */
+/* Each role includes the roles before it. */
 enum hk_role {
     HK_ROLE_NONE = 0,
     HK_ROLE_METRICS,
@@ -28,7 +28,7 @@ enum hk_role {
     HK_ROLE_ADMIN
 };
 
-/* How far a long operation has come. */
+/* The progress of a long operation. */
 struct hk_progress {
     uint64_t done, total;     /* total 0 = not known */
     uint64_t changed, failed; /* of operations that tell them apart */
@@ -36,18 +36,18 @@ struct hk_progress {
 
 struct hk_caller {
     enum hk_role role;
-    const char *actor;  /* who, as the audit keeps it */
+    const char *actor;  /* the name for the audit */
     const char *reason; /* NULL or "" = none was given */
-    bool may_reveal;    /* has the right to see what is masked */
-    bool reveal;        /* asks to see what is masked: needs a reason, and is recorded first */
-    bool background;    /* wants it done as a job (job.h); needs an operation that can be one */
+    bool may_reveal;    /* has the right to see masked values */
+    bool reveal;        /* asks to see masked values: needs a reason, and the audit records it first */
+    bool background;    /* run it as a job (job.h); needs an operation that can be one */
     /* Both may be NULL. Called by long operations, now and then. */
     void (*progress)(void *arg, const struct hk_progress *progress);
     bool (*stop)(void *arg); /* true: end as soon as nothing is half done */
     void *arg;
 };
 
-/* ---- what a request holds ---- */
+/* ---- the request ---- */
 
 enum hk_arg_kind {
     HK_ARG_FLAG = 0, /* bool */
@@ -72,12 +72,12 @@ struct hk_texts {
 struct hk_arg {
     const char *name; /* as JSON has it: a command's option has - for _. NULL ends a list. */
     enum hk_arg_kind kind;
-    bool subject;  /* what the operation is about: an operand of the command, a part of a route */
+    bool subject;  /* the thing that the operation works on: an operand of the command, a part of a route */
     bool required; /* of a subject */
     size_t offset; /* in the request */
     double lo, hi; /* hi 0 = no bound */
     double fallback;
-    const char *value;   /* how help calls the value */
+    const char *value;   /* the value's name in help */
     const char *choices; /* words with blanks between */
     const char *help;
 };
@@ -90,7 +90,7 @@ struct hk_arg {
 
 /* ---- an operation ---- */
 
-/* What is wrong with a request by itself: told before a reason is asked for, and before the store is opened. */
+/* Checks a request by itself, before the desk asks for a reason and before it opens the store. */
 typedef enum hk_code hk_op_check(struct hk_desk *desk, const void *request, struct hk_err *err);
 
 typedef enum hk_code hk_op_run(struct hk_desk *desk, const struct hk_caller *caller, const void *request,
@@ -103,14 +103,14 @@ struct hk_op {
     /* Method and path below /api/v1: "GET /messages/{message_id}". A name in braces is a subject; all other fields stand in the
      * query of a GET, else in the JSON body. NULL: not over HTTP. */
     const char *route;
-    enum hk_role role; /* that may ask */
-    bool store;        /* asks the store: it is opened first */
-    bool changes;      /* something */
-    bool needs_reason; /* who and why is kept */
-    bool reveals;      /* may show what is masked, to who asks for it */
+    enum hk_role role; /* the required role */
+    bool store;        /* uses the store: the desk opens it first */
+    bool changes;      /* changes something */
+    bool needs_reason; /* the audit keeps who asked, and why */
+    bool reveals;      /* can show masked values to a caller that asks for them */
     bool is_long;      /* reports progress, and can be stopped */
     bool sends;        /* to a receiver or a channel: every secret of the configuration must be there */
-    bool secret;       /* the result holds a secret: it is shown once, and kept nowhere */
+    bool secret;       /* the result contains a secret, which is shown once and never stored */
     const struct hk_op_job *job; /* how it runs in the background (job.h); NULL: it cannot */
     const struct hk_arg *args;   /* NULL: none */
     size_t request_size, result_size;
@@ -122,7 +122,7 @@ struct hk_op {
 
 /* One JSON value, of an operation whose result is no stream. */
 void hk_op_write(const struct hk_op *op, struct hk_json *json, const void *result);
-/* Does the request only ask what would come of it: is its flag "dry_run" set, or "apply" not? Then no reason is needed. */
+/* Is the request a dry run (its flag "dry_run" is set, or "apply" is not)? Then it needs no reason. */
 bool hk_op_is_dry_run(const struct hk_op *op, const void *request);
 
 /* Defines `name_op`, which the table can hold, around the typed function `name`. */

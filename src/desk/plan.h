@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a policy does with a destination that never works: which waits, until when, ended by what. Runs the
- * library's own hk_policy_decide on a clock of its own, so that a program that passes the same seed to
- * hk_execute waits exactly as long. */
+/* Shows a policy at a destination that never works: its waits, their end, and the reason for the end. Runs the library's own
+ * hk_policy_decide on a virtual clock, so that a program that passes the same seed to hk_execute waits exactly as long. */
 #ifndef HK_DESK_PLAN_H
 #define HK_DESK_PLAN_H
 

@@ -568,7 +568,7 @@ static const struct hk_arg simulate_args[] = {
      .fallback = 10000,
      .offset = offsetof(struct hk_policy_simulate_ask, clients),
      .value = "N",
-     .help = "how many, 1 to 1000000 (default: 10000)"},
+     .help = "number of clients, 1 to 1000000 (default: 10000)"},
     {.name = "outage",
      .kind = HK_ARG_DURATION,
      .hi = (double)HK_HERD_OUTAGE_MAX,
@@ -584,14 +584,15 @@ static const struct hk_arg simulate_args[] = {
      .value = "TIME",
      .help = "the first requests come within this time (default: 1s)"},
     DRAFT_ARG(struct hk_policy_simulate_ask),
-    SEED_ARG(struct hk_policy_simulate_ask, "of the random waits (default: 1)"),
+    SEED_ARG(struct hk_policy_simulate_ask, "seed of the random waits (default: 1)"),
     {.name = "capacity",
      .kind = HK_ARG_RATE,
      .lo = 0.001,
      .hi = 1e9,
      .offset = offsetof(struct hk_policy_simulate_ask, capacity_per_s),
      .value = "RATE",
-     .help = "what it serves afterwards, e.g. 500/s (default: a tenth of the clients a second)"},
+     .help =
+         "the destination's capacity afterwards, such as 500/s (default: a tenth of the clients a second)"},
     DETAILS_ARG(struct hk_policy_simulate_ask, "with the attempts in every 100 ms, in JSON too"),
     {.name = NULL}};
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Retry policies: which there are, what one says, which waits it makes, and what it does to a destination that was down. */
+/* Retry policies: list them, show one, plan its waits, and simulate its load on a destination that was down. */
 #ifndef HK_DESK_POLICY_H
 #define HK_DESK_POLICY_H
 

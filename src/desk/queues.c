@@ -540,7 +540,7 @@ static const struct hk_arg list_args[] = {
     {HK_ARG(hk_queues_ask, limit, HK_ARG_NUMBER, "N", "list at most this many (default: 100)"), .lo = 1,
      .hi = 1000, .fallback = 100},
     {HK_ARG(hk_queues_ask, after, HK_ARG_TEXT, "NAME",
-            "go on behind this queue (\"next\" of an earlier list)")},
+            "continue after this queue (\"next\" of an earlier list)")},
     {.name = NULL}};
 
 static const struct hk_arg queue_args[] = {{HK_SUBJECT(hk_queue_ask, name, "NAME", NULL)}, {.name = NULL}};
@@ -572,8 +572,7 @@ const struct hk_op hk_op_queues_list = {.noun = "queues",
 
 const struct hk_op hk_op_queues_show = {.noun = "queues",
                                         .verb = "show",
-                                        .summary =
-                                            "show one queue: limits, retries, what waits and what is dead",
+                                        .summary = "show one queue: limits, retries, waiting and dead tasks",
                                         .details = LOOK_AT_ONE,
                                         .route = "GET /queues/{name}",
                                         .role = HK_ROLE_VIEWER,

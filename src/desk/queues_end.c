@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Queues: emptied and deleted.
  *
- * DESIGN. Tasks are cancelled, which a person can undo (messages restore). What fits one page is done at once. More is a job: the call
- * answers, relays cancel batch after batch, and any relay goes on when one dies.
+ * DESIGN. Tasks are cancelled, which a person can undo (messages restore). One page of tasks is cancelled at once. More tasks become a
+ * job: the call answers, relays cancel batch after batch, and another relay continues when one dies.
  *
  * A purge means the tasks that were created before it. Its time is the store's, one millisecond ahead, and the call answers only when that
  * millisecond is over: whatever its caller creates next is younger.

@@ -196,7 +196,7 @@ static const struct hk_arg update_args[] = {
     {HK_SUBJECT(hk_queue_set_ask, name, "NAME", NULL)},
     SETTINGS_ARGS,
     {HK_ARG(hk_queue_set_ask, reset, HK_ARG_TEXTS, "FIELD",
-            "give this one its default again: rate, max_attempts …; may be given several times")},
+            "reset this setting to its default: rate, max_attempts …; may be repeated")},
     {.name = NULL}};
 
 const struct hk_op hk_op_queues_create = {
@@ -220,7 +220,7 @@ const struct hk_op hk_op_queues_update = {
     .noun = "queues",
     .verb = "update",
     .summary = "change limits and retries of a queue",
-    .details = "What is not named stays as it is. Relays use the change within a second.",
+    .details = "Other settings stay as they are. Relays use the change within a second.",
     .route = "PATCH /queues/{name}",
     .role = HK_ROLE_ADMIN,
     .store = true,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Redrives: what one would do, starting it, and how far it has come. The relays do the work (src/relay/redrive.c). */
+/* Redrives: plan one, start it, show its progress. The relays do the work (src/relay/redrive.c). */
 #include <inttypes.h>
 
 #include "base/parse.h"
@@ -74,7 +74,7 @@ static enum hk_code read_filter(struct hk_desk *desk, const struct hk_caller *ca
     }
     hk_letter_filter_free(out);
     return hk_err_set(err, HK_INVALID,
-                      "only open letters (status:failed) are redriven, and none are meant; "
+                      "a redrive requeues only open letters (status:failed), and none match; "
                       "'dead restore' opens what was discarded");
 }
 
@@ -410,7 +410,7 @@ static const struct hk_arg job_args[] = {{.name = "id",
 const struct hk_op hk_op_redrive_plan = {
     .noun = "redrive",
     .verb = "plan",
-    .summary = "show how many letters fit, by group, and how long a redrive would take",
+    .summary = "count the matching dead letters by group, and estimate how long a redrive takes",
     .route = "POST /redrives/plan",
     .role = HK_ROLE_VIEWER,
     .store = true,
@@ -426,7 +426,7 @@ const struct hk_op hk_op_redrive_start = {
     .verb = "start",
     .summary = "start a redrive: at a rate, with a canary, stopping when letters fail again",
     .details =
-        "The relays do the work; the job survives their restarts. What comes in later is not part of it.\n"
+        "The relays do the work; the job survives their restarts. Letters that arrive later are not part of it.\n"
         "  hikyaku redrive start --destination billing --rate 50/s --ramp --canary 1 --abort-if-failing 20%",
     .route = "POST /redrives",
     .role = HK_ROLE_OPERATOR,

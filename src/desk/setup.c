@@ -259,8 +259,8 @@ HK_OP_RUN(version)
 static const struct hk_arg init_args[] = {
     INIT_FLAG(print, "print the SQL that would run, change nothing"),
     INIT_FLAG(wal, "switch an application's existing SQLite file to WAL without asking"),
-    INIT_FLAG(notify, "relays are woken by whoever writes a message (PostgreSQL)"),
-    INIT_FLAG(no_notify, "they only poll, as they do without --notify"),
+    INIT_FLAG(notify, "writing a message wakes relays (PostgreSQL)"),
+    INIT_FLAG(no_notify, "relays only poll (default)"),
     INIT_FLAG(partition_sent, "keep sent rows by the day, in partitions that are dropped whole (PostgreSQL)"),
     INIT_FLAG(print_grants,
               "print the SQL that gives application, relay and viewer their rights (PostgreSQL)"),

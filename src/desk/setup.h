@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What there is before a relay runs: the program, the schema of its database, its configuration file. */
+/* Operations before a relay runs: on the program, the schema of its database, its configuration file. */
 #ifndef HK_DESK_SETUP_H
 #define HK_DESK_SETUP_H
 

@@ -228,7 +228,7 @@ static const struct hk_arg status_args[] = {{.name = "exact",
 
 const struct hk_op hk_op_status = {
     .noun = "status",
-    .summary = "show what is due, waiting and dead, the oldest message, and who relays",
+    .summary = "show due, waiting and dead messages, the oldest one, and the running relays",
     .details = "Exact up to 100,000 of a kind; beyond, ~ marks an estimate.",
     .route = "GET /status",
     .role = HK_ROLE_VIEWER,
@@ -242,10 +242,10 @@ const struct hk_op hk_op_status = {
 const struct hk_op hk_op_relays_list = {
     .noun = "relays",
     .verb = "list",
-    .summary = "show who relays: their shards, what they have in hand, how far behind they are",
+    .summary = "list running relays: shards, messages in hand, and lag",
     .details =
         "LAG is how long the oldest message that is due has waited in a relay's shards, looked for among the\n"
-        "10,000 oldest. A relay that stopped without a word is shown until another takes over.",
+        "10,000 oldest. A relay that died stays in the list until another relay takes over.",
     .route = "GET /relays",
     .role = HK_ROLE_VIEWER,
     .store = true,

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* How things stand: what waits, what fails, who relays; all of it by destination. */
+/* The state of a store: waiting and failed messages by destination, and the running relays. */
 #ifndef HK_DESK_STATUS_H
 #define HK_DESK_STATUS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Tokens of the HTTP API: who may call. A token is shown once, when it is made; the store has its hash.
+/* Tokens of the HTTP API, which give callers their roles. A token is shown once, when it is made; the store has its hash.
  *
  * Its form: "hk_", 43 characters of base64url (32 random bytes), 6 hex digits of the SHA-256 of all that. By these last ones a
  * secret scanner, and this program, tell a token from other text without asking anybody. */

@@ -38,7 +38,7 @@ static void form_whoami(struct hk_form *form, void *result)
 HK_OP_RUN(whoami)
 
 const struct hk_op hk_op_whoami = {.noun = "whoami",
-                                   .summary = "show as whom you ask, and what you may do",
+                                   .summary = "show your name at the relay, and your role",
                                    .route = "GET /me",
                                    .role = HK_ROLE_METRICS,
                                    .result_size = sizeof(struct hk_whoami),

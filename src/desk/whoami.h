@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who asks, and what the desk lets them do. */
+/* The caller's name and role. */
 #ifndef HK_DESK_WHOAMI_H
 #define HK_DESK_WHOAMI_H
 

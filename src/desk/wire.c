@@ -131,7 +131,7 @@ static enum hk_code add_member(struct hk_wire *wire, struct hk_str body, const c
         return add_value(wire, name, value, err);
     if (json_array_size(value) == 0) { /* ignored, it would be a filter that does not filter */
         wire->wrong = name;
-        return hk_err_set(err, HK_INVALID, "is an empty list: leave it out if nothing is meant by it");
+        return hk_err_set(err, HK_INVALID, "is an empty list: leave it out, or list something");
     }
     if (json_array_size(value) > HK_WIRE_ITEMS_MAX) {
         wire->wrong = name;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A request as it travels over HTTP: what stands in path, query and JSON body becomes the typed request of an operation, and
+/* A request over HTTP: turns path, query and JSON body into the typed request of an operation, and
  * back. Both directions follow the operation's list of fields (op.h), so that server and remote command line cannot differ.
  *
  *   hk_wire_add_path, _query, _body   collect what was given, by name

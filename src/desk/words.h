@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Words of a request that say which letters or messages are meant: a filter, and words that stand for its terms. */
+/* The words of a request that select letters or messages: a filter, and words for its terms. */
 #ifndef HK_DESK_WORDS_H
 #define HK_DESK_WORDS_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What hikyaku and its jq helper say to each other: frames of four bytes of length, most significant first, and that many
+/* The protocol between hikyaku and its jq helper: frames of four bytes of length, most significant first, and that many
  * bytes. The first frame is the program; each further one a document. Every frame is answered by one whose first byte is one
  * of the following. */
 #ifndef HK_JQ_FRAME_H

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What jq.c and the two sides of the starter share. */
+/* Declarations that jq.c and the two sides of the starter share. */
 #ifndef HK_JQ_IMPL_H
 #define HK_JQ_IMPL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an edit changes, for people: a unified diff of two payloads. */
+/* Shows people the changes of an edit: a unified diff of two payloads. */
 #ifndef HK_PAYLOAD_DIFF_H
 #define HK_PAYLOAD_DIFF_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which dead letters, or messages, are meant, as people write it (docs/filters.md): terms separated by blanks, all must hold.
+/* A filter that selects dead letters or messages, as people write it (docs/filters.md): terms separated by blanks, all must match.
  *
  *     destination:billing type:Order* older:2h payload.customer.id:42 "connection reset"
  */

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What reading a filter and asking it share. */
+/* Declarations shared by the parser of filters and their matcher. */
 #ifndef HK_PAYLOAD_FILTER_IMPL_H
 #define HK_PAYLOAD_FILTER_IMPL_H
 

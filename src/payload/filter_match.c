@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What SQL cannot ask of a letter: text anywhere in it, and values in its payload. Called for each of up to a million letters, so it
+/* The conditions that SQL cannot express: text anywhere in a letter, and values in its payload. Called for each of up to a million letters, so it
  * allocates only for payloads in base64. */
 #include <string.h>
 

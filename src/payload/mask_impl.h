@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What masking payloads and masking other texts share. */
+/* Declarations shared by the masking of payloads and of other texts. */
 #ifndef HK_PAYLOAD_MASK_IMPL_H
 #define HK_PAYLOAD_MASK_IMPL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a message says of its own request. */
+/* A message's own URL, method and time-out. */
 #include <string.h>
 
 #include "base/parse.h"

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a message says of its own request. It stands among its headers, under names that no header field can have, so that it goes
- * wherever the message goes (retries, dead letters, requeues) and costs nothing where it is not used:
+/* A message's own URL, method and time-out. They are stored among its headers, under names that no header field can have. So they stay
+ * with the message (in retries, dead letters, requeues) and cost nothing where they are not used:
  *
  *   {":url": "https://a.example/x", ":method": "PUT", ":timeout": "90s", "X-Tenant": "acme"}
  *

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a payload must be like before anything is sent, per event type. The relay asks this for every message: one pass over
- * the text per rule that fits, no allocation. What it says names the place and never the value. */
+/* Rules for payloads by event type, which the relay checks before it sends a message: one pass over the text per matching rule, no
+ * allocation. Errors name the place and never the value. */
 #ifndef HK_PAYLOAD_VALIDATE_H
 #define HK_PAYLOAD_VALIDATE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the relay says of clocks: when one jumps, and when the store's clock falls behind the store's time. */
+/* The relay's log lines about clocks: when one jumps, and when the store's clock falls behind the store's time. */
 #ifndef HK_RELAY_CLOCK_H
 #define HK_RELAY_CLOCK_H
 

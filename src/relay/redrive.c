@@ -317,7 +317,7 @@ static void set_why(struct saying *s, struct hk_str why)
 static void say_begin(struct hk_redriver *rd, const struct hk_redrive_job *job)
 {
     bool fresh = job->facts.requeued == 0;
-    say(rd, job->id, HK_LOG_INFO, fresh ? "redrive started" : "redrive goes on")->facts = job->facts;
+    say(rd, job->id, HK_LOG_INFO, fresh ? "redrive started" : "redrive continued")->facts = job->facts;
 }
 
 static enum hk_code say_end(struct hk_redriver *rd, int64_t id, bool by_us)
@@ -611,7 +611,7 @@ static void log_trouble(struct hk_redriver *rd)
     rd->last_rc = rd->rc == HK_BUSY ? rd->last_rc : rd->rc;
     if (said)
         return;
-    hk_log_begin(&line, rd->options.log, HK_LOG_WARN, "redrives cannot go on, trying again");
+    hk_log_begin(&line, rd->options.log, HK_LOG_WARN, "redrives cannot continue, trying again");
     hk_log_cstr(&line, "code", hk_code_name(rd->rc));
     hk_log_cstr(&line, "error", rd->err.message);
     hk_log_end(&line);

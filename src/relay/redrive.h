@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is done to dead letters while a relay runs: finds the redrives that run, does their steps when they are due, starts those that
- * `auto_redrive` asks for, and lets relay/regroup.h have its turn. It has a connection of its own, which is open only while there are jobs.
+/* A relay's work on dead letters: finds running redrives, carries out their steps when they are due, starts the redrives of
+ * `auto_redrive`, and gives relay/regroup.h its turn. It has its own connection, which is open only while there are jobs.
  *
  * The loop and the store's thread use it in turns: the loop while no work is under way, the thread for `work` and `close`. */
 #ifndef HK_RELAY_REDRIVE_H

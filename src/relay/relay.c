@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The shell around the engine: asks it what comes next and does it.
+/* The shell around the engine: asks the engine for the next action and carries it out.
  *
  *   loop thread:   pump -> hk_engine_next -> sink->send ...... done -> hk_engine_on_outcome -> pump
  *                      `-> one store job -> store thread -> done on the loop -> hk_engine_on_… -> pump

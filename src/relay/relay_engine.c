@@ -105,7 +105,7 @@ static void switch_config(struct hk_relay *r)
         return;
     }
     struct hk_log_line line;
-    hk_log_begin(&line, r->options.log, HK_LOG_ERROR, "cannot go on after the reload");
+    hk_log_begin(&line, r->options.log, HK_LOG_ERROR, "cannot continue after the reload");
     hk_log_cstr(&line, "error", worse.message);
     hk_log_end(&line);
     hk_relay_finish(r);

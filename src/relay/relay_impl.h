@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the relay is made of, shared by its files:
+/* The relay's parts, shared by its files:
  *
  *   relay.c         its life, and the pump: asks the engine what comes next
  *   relay_engine.c  the engine and the sinks of a configuration, and the change to the next configuration

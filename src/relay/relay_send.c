@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Deliveries: what the engine says is to be sent goes to its sink, and what the sink says goes to everybody who looks on and
- * then to the engine. Nothing is sent that the rules for payloads refuse. */
+/* Deliveries: passes messages from the engine to their sink, and the sink's report to all observers and then to the engine. It does not
+ * send a message that the rules for payloads refuse. */
 #include <string.h>
 
 #include "base/str.h"

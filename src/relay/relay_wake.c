@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Being woken: a store that can tell when there is something new has a listener on a thread of its own, and that thread rings a
- * bell of the loop. The relay polls all the same: to be woken is only sooner. */
+/* Notifications: a store that can announce new messages has a listener on a separate thread, which wakes the loop. The relay polls
+ * anyway: a notification is only sooner. */
 #include "observe/log.h"
 #include "relay/relay_impl.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a configuration says of the store: how it is opened, and for how long it keeps what. */
+/* The store's settings from the configuration: how to open it, and how long it keeps rows. */
 #ifndef HK_RELAY_STORE_SETTINGS_H
 #define HK_RELAY_STORE_SETTINGS_H
 

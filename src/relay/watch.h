@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who looks on while the relay works: metrics, figures, telemetry. All calls come from the loop's thread, must not block and
- * must not fail; what they are given is valid during the call. A NULL member is not called. */
+/* Observers of a working relay: metrics, figures, telemetry. All calls come from the loop's thread, must not block and must not fail;
+ * their arguments are valid during the call. A NULL member is not called. */
 #ifndef HK_RELAY_WATCH_H
 #define HK_RELAY_WATCH_H
 

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sink: where messages go. One sink object per destination, on the loop's thread. A sink reports facts; it never
- * decides whether something is retried. tests/contract/sink_suite.c is this contract as a test.
+/* A sink sends messages to one destination. There is one sink object per destination, on the loop's thread. A sink reports facts;
+ * it never decides whether to retry. tests/contract/sink_suite.c tests this contract.
  *
- * A sink may stand on a client with threads of its own. All functions of this contract are called, and all callbacks run, on
- * the loop's thread; such a sink hands results over by a wake of the loop (hk_wake_send). */
+ * A sink may use a client library that has its own threads. All functions of this contract are called, and all callbacks run, on
+ * the loop's thread; such a sink passes results to it by a wake of the loop (hk_wake_send). */
 #ifndef HK_SINK_SINK_H
 #define HK_SINK_SINK_H
 
@@ -24,22 +24,23 @@ struct hk_sink;
 /* Header fields, each a JSON object. */
 struct hk_sink_shown {
     struct hk_str request_headers;  /* as sent, secrets masked */
-    struct hk_str response_headers; /* of a broker: what it said, and where it put the message */
+    struct hk_str response_headers; /* of a broker: its answer, and the place where it stored the message */
 };
 
-/* What came of one delivery. Everything pointed to is valid during `done` only.
+/* The outcome of one delivery. All pointers are valid during `done` only.
  *
- * The fault says whose it is. INVALID_PAYLOAD, SCHEMA and TOO_LARGE, without a status and without possibly_delivered, mean
- * that this message can never be made a request: nothing was sent, no attempt is charged, and it is dead at once, whatever
- * the policy says. So they are only for what the sink itself found before the first byte. What the destination refused has a
- * status (HTTP 413, 422 …) or, from a broker, BROKER_REFUSED (too large for it, no such topic, unroutable): an attempt, and
- * the policy's to judge. LOCAL is our own trouble (no memory, aborted): transient, and no mark against the destination.
+ * The fault names the side that failed. INVALID_PAYLOAD, SCHEMA and TOO_LARGE, without a status and without possibly_delivered,
+ * mean that this message can never become a request: the sink sent nothing, no attempt is charged, and the message is dead at once,
+ * whatever the policy says. So a sink uses them only for errors that it found before the first byte. A refusal by the destination
+ * has a status (HTTP 413, 422 …) or, from a broker, BROKER_REFUSED (too large for it, no such topic, unroutable): it is an
+ * attempt, and the policy judges it. LOCAL is a failure on our own side (no memory, aborted): transient, and it does not count against
+ * the destination.
  *
- * Of a broker: facts.broker_code is its own code, facts.body are its own words, and facts.error is one line of both. Where it
- * put what it confirmed is facts.partition and facts.sequence, if facts.placed. */
+ * With a broker, facts.broker_code is the broker's code, facts.body its text, and facts.error one line of both. If facts.placed, it
+ * confirmed the message at facts.partition and facts.sequence. */
 struct hk_sink_result {
     struct hk_facts facts;
-    /* On demand, for most deliveries go well, and nobody reads those of them. Valid until it is called again. */
+    /* Only on demand, because nobody reads the header fields of a successful delivery. Valid until the next call. */
     struct hk_sink_shown (*show)(const struct hk_sink_result *result);
     struct hk_str address; /* connected to, "" = never connected */
 };
@@ -60,10 +61,10 @@ struct hk_delivery {
 struct hk_sink_ops {
     const char *name; /* "http" */
     /* Start one delivery. Never blocks. On HK_OK `done` runs exactly once, later, from the loop; otherwise never.
-     * HK_BUSY: no room now. Nothing was sent, no attempt is charged, and the sink's `room` runs once there is some. Any other
-     * code is our own trouble (no memory). */
+          * HK_BUSY: no room now. Nothing was sent, no attempt is charged, and the sink's `room` runs once there is room. Any other
+     * code is a failure on our own side (no memory). */
     enum hk_code (*send)(struct hk_sink *sink, const struct hk_delivery *delivery, struct hk_err *err);
-    /* The caller has no more to send in this round: what was only collected goes out. It may be called with nothing to do.
+    /* Sends the deliveries that the sink has only collected: the caller has no more in this round. May be called with nothing to do.
      * NULL: the sink collects nothing. */
     void (*flush)(struct hk_sink *sink);
     /* Ends every delivery in flight; their `done` runs soon, with HK_FAULT_LOCAL and possibly_delivered as it was. */
@@ -79,7 +80,7 @@ typedef void hk_sink_room_fn(void *arg);
 /* Every sink begins with this. */
 struct hk_sink {
     const struct hk_sink_ops *ops;
-    /* Set by whoever opened the sink, if the sink may ever be busy; NULL: nobody waits. */
+    /* The opener of the sink sets it, if the sink may ever be busy; NULL: nobody waits. */
     hk_sink_room_fn *room;
     void *room_arg;
     /* The caller's: the list of sinks that are to be flushed at the end of the round. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people do with a store, beside the relay: enqueue, look, cancel, hurry, pause. A second small vtable, on a
- * connection of its own, so that the relay's contract (store.h) stays small. tests/contract/admin_suite.c is this
- * contract as a test.
+/* Operations of people on a store, beside the relay: enqueue, look, cancel, retry, pause. This is a second small vtable, on a separate
+ * connection, so that the relay's contract (store.h) stays small. tests/contract/admin_suite.c tests this contract.
  *
  * - Every call blocks and is one transaction. Reading takes no lock that a writer would wait for.
  * - Results belong to the handle and are valid until its next call but one; `keep` gives them to the caller.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which column of an application's table is what, and the SQL that copies a row. */
+/* Maps the columns of an application's table to ours, and makes the SQL that copies a row. */
 #include <string.h>
 
 #include "base/json.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What stores write alike of alerts. */
+/* Code about alerts that all stores share. */
 #include <stdio.h>
 
 #include "base/json.h"

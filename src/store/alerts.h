@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Alerts in the store: what has changed since the last look, what was decided, and notices that wait to be told. A fourth
- * small vtable, on the same handle as admin.h and under the same rules. tests/contract/alerts_suite.c is this contract as a
- * test.
+/* Alerts in the store: changes since the last look, decisions, and notices that wait to be sent. This is a fourth small vtable, on the
+ * same handle as admin.h and under the same rules. tests/contract/alerts_suite.c tests this contract.
  *
  *   look -> (core/alert.h decides) -> decide        by whichever relay comes first in an interval
  *   claim -> (a channel sends) -> settle            by any relay
@@ -9,8 +8,8 @@
  * - A look changes nothing. It gives each death once: `decide` remembers where it ended, together with what was decided, and
  *   only if nobody else has decided since (HK_BUSY). So N relays evaluate once, and a relay that dies in between loses nothing.
  * - A letter is news when it died and is not settled yet, once for each life; core/alert.c counts it once.
- * - A notice is written with the decision that it tells of, claimed for a time, and settled. Who dies with one in hand leaves
- *   it to be claimed again: it is told at least once. Of one alert a channel is told in order.
+ * - A notice is written with its decision, claimed for a time, and settled. If a relay dies with a notice in hand, another one claims
+ *   it again: every notice is sent at least once. A channel gets the notices of one alert in order.
  * - Texts are cut to HK_ALERT_TEXT_MAX bytes. */
 #ifndef HK_STORE_ALERTS_H
 #define HK_STORE_ALERTS_H

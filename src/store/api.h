@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the HTTP API keeps in the store: who may call, and calls that must not be done twice. A fifth small vtable, on the same
- * handle as admin.h and under the same rules. tests/contract/api_suite.c is this contract as a test.
+/* The HTTP API's rows in the store: tokens, and calls that must not be carried out twice. This is a fifth small vtable, on the same
+ * handle as admin.h and under the same rules. tests/contract/api_suite.c tests this contract.
  *
  * - A token itself never comes here: only its SHA-256, in hex. A role is a word, which the desk reads; the store knows none.
  * - Creating and revoking leave a row in outbox_audit, in the same transaction.

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* A clock that was wrong: what both kinds of store say of it. */
+/* Texts of both kinds of store about a clock that was wrong. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
@@ -74,11 +74,10 @@ static int64_t monotonic_ms(void)
 enum hk_code hk_lane_runs(struct hk_str relay, struct hk_err *err)
 {
     char shown[HK_SHOW_MAX];
-    return hk_err_set(
-        err, HK_CONFLICT,
-        "relay %s runs, and would go on with the wrong time: stop every relay of this store, reset "
-        "the clock, and start them again",
-        hk_show(relay, shown));
+    return hk_err_set(err, HK_CONFLICT,
+                      "relay %s runs, and would keep the wrong time: stop every relay of this store, reset "
+                      "the clock, and start them again",
+                      hk_show(relay, shown));
 }
 
 static enum hk_code cannot_tell(struct hk_str relay, struct hk_err *err)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What a clock that was ahead leaves behind in a store, and how it is mended once the clock is right: for both kinds of store.
+/* The traces of a clock that was ahead in a store, and their repair once the clock is right: for both kinds of store.
  *
  * Two times: the *clock*, which is right again (the host's for SQLite, the server's for PostgreSQL), and the *mark*, the latest time
  * that the store has seen. SQLite keeps it (high_water_ms); PostgreSQL does not, so there it is the latest time in rows that

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all stores say when a definition is not as whoever asks thinks it is. */
+/* The errors of all stores about a definition that is not in the state that the caller expects. */
 #include "base/json.h"
 #include "store/admin.h"
 
@@ -23,9 +23,8 @@ enum hk_code hk_definition_full(uint32_t max, struct hk_err *err)
 
 enum hk_code hk_definition_busy(struct hk_err *err)
 {
-    return hk_err_set(
-        err, HK_CONFLICT,
-        "messages wait for it. Without it they become dead letters: --force deletes it all the same");
+    return hk_err_set(err, HK_CONFLICT,
+                      "messages wait for it. Without it they become dead letters: --force deletes it anyway");
 }
 
 void hk_definition_names(const struct hk_str *names, size_t n, struct hk_buf *out)

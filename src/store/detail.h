@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an attempt met, as a letter keeps it (dead_letters.detail). */
+/* The details of an attempt, as a letter keeps them (dead_letters.detail). */
 #ifndef HK_STORE_DETAIL_H
 #define HK_STORE_DETAIL_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What several relays say of a destination, together. */
+/* Combines the figures of several relays about a destination. */
 #include "base/str.h"
 #include "store/figures.h"
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What all stores share about jobs. */
+/* Code about jobs that all stores share. */
 #include "base/str.h"
 #include "store/jobs.h"
 

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Jobs: long operations that relays carry out, batch by batch. A sixth small vtable, on the same handle as admin.h and under the same
- * rules. tests/contract/jobs_suite.c is this contract as a test.
+/* Jobs: long operations that relays carry out, batch by batch. This is a sixth small vtable, on the same handle as admin.h and under
+ * the same rules. tests/contract/jobs_suite.c tests this contract.
  *
- * A job is its row (outbox_job): what was asked for and by whom, how far it came, who has it in hand. The store knows no operation;
- * `operation`, `request`, `cursor` and `result` are texts of the desk (desk/job.h).
+ * A job is a row (outbox_job): the request, the person who asked, the progress, and the relay that works on it. The store does not
+ * know operations; `operation`, `request`, `cursor` and `result` are texts of the desk (desk/job.h).
  *
- * - A relay takes a job with a lease, in the store's time. Each take gives the job the next token. Whoever has an older token
- *   changes nothing any more, however long it slept.
- * - A batch is one transaction: `hold` begins it and locks the row, acts of any vtable on this handle join it, and `save` writes how far
- *   the job came and commits. Until then nothing of it can be seen; a process that dies has done nothing of the batch.
- * - While a transaction is held, an act that fails undoes it as a whole, and every call fails until `drop` or `save`. The server ends a
+ * - A relay takes a job with a lease, in the store's time. Each take gives the job the next token. A relay with an older token
+ *   can change nothing any more, however long it slept.
+ * - A batch is one transaction. `hold` begins it and locks the row; acts of any vtable on this handle join it; `save` writes the
+ *   progress and commits. Until then nobody sees the batch, and the death of the process undoes it.
+ * - While a transaction is held, an act that fails undoes all of it, and every call fails until `drop` or `save`. The server ends the
  *   transaction of a process that sleeps in it (PostgreSQL: HK_JOB_IDLE_MS).
- * - `renew`, `hold`, `save` and `drop` leave results of earlier calls alone: a batch may still use the rows that it has read. */
+ * - `renew`, `hold`, `save` and `drop` do not invalidate results of earlier calls: a batch may still use rows that it has read. */
 #ifndef HK_STORE_JOBS_H
 #define HK_STORE_JOBS_H
 
@@ -21,11 +21,10 @@
 #define HK_JOBS_LIST_MAX     1000
 #define HK_JOB_TRIES_MAX     5 /* takes without any progress in between */
 #define HK_JOB_GIVEN_UP_CODE "UNAVAILABLE"
-#define HK_JOB_GIVEN_UP                                                                                      \
-    "relays took it up several times and did not come further: see their logs, then start it again"
-#define HK_JOB_IDLE_MS 5000
+#define HK_JOB_GIVEN_UP      "relays tried several times and made no progress: see their logs, then start it again"
+#define HK_JOB_IDLE_MS       5000
 #define HK_JOB_LEASE_FAR                                                                                     \
-    ((int64_t)2 * 3600 * 1000) /* a lease that lies further ahead is of a clock that was set back */
+    ((int64_t)2 * 3600 * 1000) /* a lease further ahead comes from a clock that was set back since */
 #define HK_JOB_REQUEST_MAX ((size_t)256 << 10)
 #define HK_JOB_RESULT_MAX  ((size_t)1 << 20)
 #define HK_JOB_CURSOR_MAX  ((size_t)1 << 10)
@@ -59,9 +58,9 @@ struct hk_job {
     int64_t act_id;                            /* of the audit; 0 = it has changed nothing yet */
     struct hk_str error_code, error;           /* of one that failed */
     struct hk_str cancelled_by, cancel_reason; /* "" = nobody has asked for that */
-    struct hk_str owner; /* the relay that has it in hand, or had it last; "" = none yet */
-    int64_t created_ms, started_ms, ended_ms; /* 0 = not yet */
-    uint32_t tries;                           /* takes since it last came further */
+    struct hk_str owner;                       /* the relay that works on it, or did last; "" = none yet */
+    int64_t created_ms, started_ms, ended_ms;  /* 0 = not yet */
+    uint32_t tries;                            /* takes since its last progress */
     int64_t token;
     /* not in a list */
     struct hk_str request, cursor, result; /* result: "" = none yet */
@@ -98,13 +97,14 @@ struct hk_job_grip {
 
 struct hk_job_save {
     struct hk_job_grip grip;
-    enum hk_job_status status; /* RUNNING: it goes on; QUEUED: given back, for any relay; else it has ended */
+    enum hk_job_status
+        status; /* RUNNING: it continues; QUEUED: given back, for any relay; else it has ended */
     struct hk_job_progress progress;
     int64_t act_id;
     struct hk_str cursor, result;
     const char *error_code, *error; /* of HK_JOB_FAILED */
-    bool moved;                     /* it came further: tries begin anew */
-    bool forget;                    /* what was asked for: it has ended, and may name a person */
+    bool moved;                     /* it made progress: count tries from 0 again */
+    bool forget; /* delete the request: the job has ended, and the request may name a person */
 };
 
 struct hk_store_jobs_ops {
@@ -116,8 +116,8 @@ struct hk_store_jobs_ops {
     /* One job with everything. HK_NOTFOUND. `*out_now_ms` may be NULL. */
     enum hk_code (*find)(struct hk_admin *admin, int64_t id, const struct hk_job **out, int64_t *out_now_ms,
                          struct hk_err *err);
-    /* A job that waits has ended then; one that runs ends before its next batch. Asked again nothing is changed. HK_NOTFOUND;
-     * HK_CONFLICT: it has ended. Leaves "job-cancel" in the audit. */
+    /* Ends a waiting job at once, and a running one before its next batch. A second call changes nothing. HK_NOTFOUND;
+     * HK_CONFLICT: it has ended. Writes "job-cancel" to the audit. */
     enum hk_code (*cancel)(struct hk_admin *admin, int64_t id, const char *actor, const char *reason,
                            struct hk_err *err);
 
@@ -125,19 +125,19 @@ struct hk_store_jobs_ops {
 
     /* Is there a job to take? Cheap, and locks nothing. */
     enum hk_code (*waiting)(struct hk_admin *admin, bool *out, struct hk_err *err);
-    /* The oldest job that waits, or whose lease has run out, is this relay's from now on. `*out` NULL: there is none. One that was taken
-     * HK_JOB_TRIES_MAX times and came no further has failed, and is not given. */
+    /* Takes the oldest job that waits or whose lease has run out. `*out` NULL: there is none. A job that was taken HK_JOB_TRIES_MAX
+     * times without progress has failed, and is not returned. */
     enum hk_code (*take)(struct hk_admin *admin, const struct hk_job_lease *lease, const struct hk_job **out,
                          struct hk_err *err);
-    /* HK_CONFLICT of these: it is not this relay's any more. `*out_cancel`: somebody wants it to end. */
+    /* HK_CONFLICT of these: the job is not this relay's any more. `*out_cancel`: somebody has cancelled the job. */
     enum hk_code (*renew)(struct hk_admin *admin, const struct hk_job_grip *grip, bool *out_cancel,
                           struct hk_err *err);
     enum hk_code (*hold)(struct hk_admin *admin, const struct hk_job_grip *grip, bool *out_cancel,
                          struct hk_err *err);
-    /* Ends the transaction that is held; without one it is a transaction of its own. HK_UNAVAILABLE: nobody knows whether it was
-     * committed; find and take tell. */
+    /* Commits the held transaction, or without one runs in a separate transaction. HK_UNAVAILABLE: it is unknown whether the commit
+     * happened; find and take show it. */
     enum hk_code (*save)(struct hk_admin *admin, const struct hk_job_save *save, struct hk_err *err);
-    /* Undoes what is held; nothing is: no harm. */
+    /* Undoes the held transaction, if there is one. */
     void (*drop)(struct hk_admin *admin);
 };
 

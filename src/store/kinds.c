@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which store a URL means. Of the URL only the scheme is shown: the rest may hold a password. */
+/* Finds the store of a URL. Errors show only the URL's scheme: the rest may contain a password. */
 #include <stdio.h>
 
 #include "base/show.h"

@@ -1,18 +1,17 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people do with dead letters: look, group, repair, requeue, send, discard; and the trail that every act leaves. A
- * third small vtable, on the same handle as admin.h and under the same rules (results are valid until the handle's next
- * call but one; no value in a row makes a call fail; reading locks nothing). tests/contract/letters_suite.c is this
- * contract as a test.
+/* Operations on dead letters: show, group, repair, requeue, send, discard; and the audit of each. This is a third small vtable,
+ * on the same handle as admin.h and under the same rules (results are valid until the handle's next call but one; no value in
+ * a row makes a call fail; reading locks nothing). tests/contract/letters_suite.c tests this contract.
  *
  * - Every act is one transaction: the letter, the retry row, the older payload, and the audit row, or nothing.
- * - An act on many letters leaves one row, with a list of its letters beside it (outbox_audit_letters): the row's detail has the
- *   digest of the list, and so the chain covers it. An act that takes several transactions leaves a row for each; those behind the
- *   first name it ("act"). Programs of schema version 4 leave a row for each letter.
- * - Acts on many messages (admin.h) leave the same, with outbox_audit_messages.
- * - An act names letters by id and says what came of each. Letters are locked in the order of their ids; one that is not in a
- *   state for the act is left as it is, and does not stop the others.
- * - A letter that was requeued lies in outbox_retry, too, with its letter_id: once sent it is resolved, when it dies again it
- *   is open again with life + 1, both in the relay's settle (store.h). */
+ * - An act on many letters writes one audit row, with a list of its letters beside it (outbox_audit_letters). The row's detail has
+ *   the digest of the list, so the chain covers the list. An act of several transactions writes a row for each; later rows name
+ *   the first one ("act"). Programs of schema version 4 write a row for each letter.
+ * - Acts on many messages (admin.h) do the same with outbox_audit_messages.
+ * - An act names letters by id and returns the outcome of each. It locks letters in the order of their ids. A letter whose state
+ *   does not allow the act stays as it is, and does not stop the others.
+ * - A requeued letter also has a row in outbox_retry, with its letter_id. The relay's settle (store.h) resolves the letter when the
+ *   message is sent, and opens it again with life + 1 when the message dies again. */
 #ifndef HK_STORE_LETTERS_H
 #define HK_STORE_LETTERS_H
 
@@ -37,8 +36,8 @@ struct hk_letters {
     struct hk_letter *items;
     size_t n;
     bool more;
-    int64_t last_id; /* where to go on */
-    uint64_t looked; /* letters that were looked at, at least `n`: those that did not fit, too */
+    int64_t last_id; /* the next page begins behind it */
+    uint64_t looked; /* letters that were looked at, at least `n`: also those that did not match */
     int64_t now_ms;
 };
 
@@ -49,7 +48,7 @@ struct hk_letter_group {
     int64_t first_ms, last_ms; /* first failure of any, last failure of any */
     int64_t example_id;        /* the newest */
     struct hk_str example_error, example_event_type, example_message_id;
-    uint64_t *hours; /* what `hours` of the contract counted, HK_LETTER_HOURS of them; NULL = nobody asked */
+    uint64_t *hours; /* HK_LETTER_HOURS counts of `hours` below; NULL = not asked for */
 };
 
 #define HK_LETTER_HOURS 24
@@ -64,18 +63,18 @@ struct hk_letter_groups {
     /* where a page of letters was asked for and is partial, else 0 */
     uint64_t looked; /* letters that were looked at */
     uint64_t about;  /* estimate of `letters`, had all of them been looked at; at least `letters` */
-    int64_t next;    /* where to go on: the oldest that was looked at */
+    int64_t next;    /* the next page begins here: the oldest that was looked at */
     int64_t now_ms;
 };
 
-/* Newest first: so many letters are looked at and no more. */
+/* Newest first; a page looks at a bounded number of letters. */
 struct hk_letter_groups_page {
     uint32_t limit;   /* groups */
     uint64_t looks;   /* letters */
     int64_t after_id; /* `next` of an earlier page; 0 = from the newest */
 };
 
-/* Which letters of a group are counted by the hour: the newest, from this id on. */
+/* The letters of a group that are counted by the hour: the newest, down to this id. */
 struct hk_letter_span {
     int64_t from_id; /* 0 = any */
     uint64_t looks;  /* letters to look at; the call takes off what it looked at */
@@ -167,11 +166,12 @@ struct hk_letter_act {
     const int64_t *ids;
     size_t n; /* <= HK_LETTER_ACTS_MAX */
     const char *actor, *reason;
-    /* For the trail. One letter without any of these is a row of its own, without a list. */
-    const char *filter, *program; /* which letters were meant; the jq program of a fix. NULL = none */
-    int64_t act_id;               /* the act that this call goes on with; 0 = it begins one */
-    /* requeue: the letter goes to this destination, and is a letter of it from now on; NULL = to its own. HK_DID_REFUSE of a letter that is
-     * open: the message went there already under that id, or is on its way. */
+    /* For the audit. An act on one letter without any of these is one row without a list. */
+    const char *filter,
+        *program;   /* the filter that selected the letters; the jq program of a fix. NULL = none */
+    int64_t act_id; /* the act that this call continues; 0 = it begins one */
+    /* requeue: the letter moves to this destination; NULL = it keeps its own. HK_DID_REFUSE for an open letter: the message was
+     * already sent there under that id, or is on its way. */
     const char *to;
 };
 
@@ -179,7 +179,7 @@ struct hk_letter_act {
 
 enum hk_letter_did {
     HK_DID_IT = 0,
-    HK_DID_NOTHING, /* it was so already (on its way, discarded …): asked twice, done once */
+    HK_DID_NOTHING, /* nothing to do: the letter was in that state already (on its way, discarded …) */
     HK_DID_NOT_FIND,
     HK_DID_REFUSE /* its state does not allow it: `status` and `sending_ms` say which */
 };
@@ -206,24 +206,24 @@ enum hk_requeue_id {
     HK_REQUEUE_AUTO =
         0, /* the same id while nobody has edited the payload since it last went out, else a new one. (Edited, and
               requeued under its new id: that one may have arrived, so it is kept.) */
-    /* That of its newest life; but a new one for a letter that somebody edited since, and that may have arrived: a request of the old
-     * life may be the later one to arrive, and a receiver that knows the id drops the repair. */
+    /* The id of its newest life; but a new id for a letter that somebody edited since and that may have arrived. A request of the old
+     * life may arrive later, and a receiver that knows the id would drop the repaired message. */
     HK_REQUEUE_SAME,
     HK_REQUEUE_NEW,
-    HK_REQUEUE_SAME_ALWAYS /* even then: by hand, for who knows better; no job has it */
+    HK_REQUEUE_SAME_ALWAYS /* the same id even then: for people who know better, not for jobs */
 };
 
 struct hk_letter_edit {
     int64_t id;
-    uint32_t version;                 /* that the editor saw: another one now is HK_CONFLICT */
-    struct hk_str payload;            /* as it is to be stored */
+    uint32_t version;                 /* the version that the editor saw; HK_CONFLICT if it changed */
+    struct hk_str payload;            /* as the store shall keep it */
     const char *actor, *reason, *act; /* "edit", "fix" */
 };
 
 /* One of many payloads that a program has changed. */
 struct hk_letter_fix {
-    uint32_t version;      /* that the program saw: another one now is HK_DID_REFUSE */
-    struct hk_str payload; /* as it is to be stored */
+    uint32_t version;      /* the version that the program saw; HK_DID_REFUSE if it changed */
+    struct hk_str payload; /* as the store shall keep it */
 };
 
 /* ---- redrive ---- */
@@ -234,17 +234,17 @@ struct hk_redrive_job {
     struct hk_str filter; /* as it was written; payload/filter.h reads it */
     struct hk_redrive_pace pace;
     enum hk_requeue_id ids;
-    struct hk_str to;  /* where its letters go; "" = each to its own destination */
-    int64_t last_id;   /* letters above came later and are not meant */
+    struct hk_str to;  /* destination of its letters; "" = each keeps its own */
+    int64_t last_id;   /* letters above came later and do not belong to the job */
     int64_t cursor_id; /* letters up to here were looked at */
     struct hk_redrive_facts facts;
     struct hk_str actor, reason;
     int64_t created_ms, ended_ms;
-    struct hk_str ending; /* why it was aborted or cancelled, by whom */
+    struct hk_str ending; /* why it was aborted or cancelled, and who cancelled it */
     struct hk_str
-        held; /* while it runs: the paused destination that its next letter would go to; "" = it goes on */
-    uint64_t eta_ms; /* how long it still takes, as the desk reckons; UINT64_MAX = it has ended */
-    /* Letters that did not match when it was started and did when it came to them, as the desk reckons: part of facts.total. */
+        held; /* while it runs: the paused destination of its next letter, which it waits for; "" = it does not wait */
+    uint64_t eta_ms; /* the desk's estimate of the time left; UINT64_MAX = it has ended */
+    /* The desk's estimate of letters that matched only after the start: part of facts.total. */
     uint64_t later;
 };
 
@@ -261,7 +261,7 @@ struct hk_redrive_jobs {
 struct hk_regrouping {
     uint32_t limit; /* letters at a time, up to HK_REGROUP_MAX */
     size_t payload_max;
-    /* The error that this version would have given to the letter, added to `out_error`; nothing: the one that it has stands. */
+    /* Adds to `out_error` the error that this version would have written; if it adds nothing, the letter keeps its error. */
     void (*say)(void *arg, const struct hk_letter *letter, struct hk_buf *out_error);
     void *arg;
 };
@@ -275,7 +275,7 @@ struct hk_audit_page {
     int64_t
         letter_id; /* 0 = any; else also acts that have it in their list: message_id to detail are that letter's */
     const char *actor, *act; /* NULL = any */
-    bool parts;              /* also rows that go on with an act */
+    bool parts;              /* also rows that continue an act */
     bool lists;              /* with the digests of lists */
 };
 
@@ -284,10 +284,10 @@ struct hk_audit_rows {
     size_t n;
     bool more;
     int64_t last_id;
-    /* where the chain begins: retention took what lies before */
+    /* the beginning of the chain: retention deleted earlier rows */
     int64_t first_id;
     struct hk_str first_prev;
-    /* and where it began when a purge of the audit did not yet leave a row in it (schema version 4 and before) */
+    /* the beginning when purges of the audit did not yet write a row (schema version 4 and before) */
     struct hk_str unwitnessed_prev;
     struct hk_str head; /* hash of the last row, as the store remembers it */
 };
@@ -307,7 +307,7 @@ struct hk_store_letters_ops {
                           struct hk_err *err);
     enum hk_code (*groups)(struct hk_admin *admin, const struct hk_letter_query *query, uint32_t limit,
                            const struct hk_letter_groups **out, struct hk_err *err);
-    /* The same of a page of letters, in a bounded time: every number is of what was looked at. */
+    /* The same for a page of letters, in bounded time: every number covers only the letters of the page. */
     enum hk_code (*groups_page)(struct hk_admin *admin, const struct hk_letter_query *query,
                                 const struct hk_letter_groups_page *page, const struct hk_letter_groups **out,
                                 struct hk_err *err);
@@ -323,7 +323,7 @@ struct hk_store_letters_ops {
     enum hk_code (*find_requeued)(struct hk_admin *admin, const char *message_id, int64_t *out_id,
                                   struct hk_err *err);
 
-    /* Destinations that are paused, the first HK_NAMES_MAX of them: what `status` says as well, but counts no messages. */
+    /* Paused destinations, at most HK_NAMES_MAX. `status` says the same, but also counts messages. */
     enum hk_code (*paused)(struct hk_admin *admin, const struct hk_names **out, struct hk_err *err);
 
     /* HK_CONFLICT: it is not open any more, or somebody else has edited it. */
@@ -345,12 +345,12 @@ struct hk_store_letters_ops {
     /* discarded, or a send without an outcome (which is then possibly delivered) -> open */
     enum hk_code (*restore)(struct hk_admin *admin, const struct hk_letter_act *act,
                             const struct hk_letters_done **out, struct hk_err *err);
-    /* A word to the trail: "note", "reveal". Any state. */
+    /* Adds an audit row ("note", "reveal") and changes nothing else. Any state. */
     enum hk_code (*remark)(struct hk_admin *admin, const struct hk_letter_act *act, const char *what,
                            const struct hk_letters_done **out, struct hk_err *err);
 
-    /* By hand, once: begin records that it will be sent, before it is; what `show` gives is then sent; end records how that
-     * went. Between the two the letter is `retrying`, holds its key, and refuses everything but resolve and restore. */
+    /* A send by hand. begin records it beforehand; the caller then sends the message that `show` returns; end records the outcome.
+     * Between the two the letter is `retrying`, holds its key, and refuses every act but resolve and restore. */
     enum hk_code (*send_begin)(struct hk_admin *admin, const struct hk_letter_act *act, /* of one letter */
                                const struct hk_letters_done **out, struct hk_err *err);
     /* `begun_ms` as send_begin gave it. `ok`: resolved; else open again. HK_CONFLICT: somebody has decided meanwhile, and may
@@ -364,21 +364,21 @@ struct hk_store_letters_ops {
                                   const struct hk_redrive_job *job, int64_t *out_id, struct hk_err *err);
     enum hk_code (*redrive_list)(struct hk_admin *admin, int64_t id /* 0 = the last 100 */, bool running_only,
                                  const struct hk_redrive_jobs **out, struct hk_err *err);
-    /* HK_CONFLICT: it has ended. What is on its way stays on its way. */
+    /* HK_CONFLICT: it has ended. Letters that it requeued already are still sent. */
     enum hk_code (*redrive_cancel)(struct hk_admin *admin, int64_t id, const char *actor, const char *reason,
                                    struct hk_err *err);
-    /* One step of a running job, in one transaction: hk_redrive_decide, and what it says. `query` is the job's filter. Of
-     * what was requeued all that is neither on its way nor dead again (or discarded) counts as arrived: retention, or a
-     * later job, may have taken it. A step leaves a row in the audit ("requeue", with `redrive`) with the list of its letters,
-     * which goes on with the act that started the job.
-     * HK_BUSY: another relay has it in hand. `*out_wake_ms`: when to ask again (store time); 0 = the job has ended: by this very step,
-     * or (`*out_ended` false) before it. */
+    /* Carries out one step of a running job in one transaction, as hk_redrive_decide says. `query` is the job's filter. A
+     * requeued letter counts as arrived if it is neither on its way nor dead again (or discarded), because retention or a
+     * later job may have removed it. A step writes an audit row ("requeue", with `redrive`) with the list of its letters; the row
+     * continues the act that started the job.
+     * HK_BUSY: another relay is working on it. `*out_wake_ms`: when to call again (store time); 0 = the job has ended, in this
+     * step or (`*out_ended` false) before it. */
     enum hk_code (*redrive_step)(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query,
                                  int64_t *out_wake_ms, bool *out_ended, struct hk_err *err);
 
-    /* Gives some of the open letters whose fingerprint another version of the rule made (core/letter.h) the one of this version, the
-     * oldest first: one look and one short transaction. Queries that name the fingerprint of before still find them. May be
-     * repeated and killed at any time, and several relays may do it at once. `*out_n`: letters that it changed, 0 = none is left. */
+    /* Computes this version's fingerprint for open letters whose fingerprint another version of the rule made (core/letter.h), the
+     * oldest first: one look and one short transaction. Queries by the old fingerprint still find them. May be repeated and
+     * killed at any time, and several relays may do it at once. `*out_n`: letters that it changed, 0 = none is left. */
     enum hk_code (*regroup)(struct hk_admin *admin, const struct hk_regrouping *how, uint32_t *out_n,
                             struct hk_err *err);
 
@@ -402,7 +402,7 @@ const struct hk_store_letters_ops *hk_store_letters_by_url(const char *url, stru
 void hk_digest_hex(struct hk_str bytes, char out[HK_AUDIT_HASH_MAX]);
 /* Are these two the same, in hex? Takes the same time whatever they are. */
 bool hk_digest_eq(const char a[HK_AUDIT_HASH_MAX], const char b[HK_AUDIT_HASH_MAX]);
-/* What `hash` of a row must be, given the row before: SHA-256 over prev and all fields but id and hash, each as
+/* Computes `hash` of a row, given the row before: SHA-256 over prev and all fields but id and hash, each as
  * "<bytes>:<value>," in the order of struct hk_audit_row (at_ms, actor, act, message_id, destination, reason, letter_id,
  * redrive, before, after, detail); an id that is 0 counts as "". PostgreSQL computes the same in SQL. */
 void hk_audit_hash(const struct hk_audit_row *row, char out[HK_AUDIT_HASH_MAX]);

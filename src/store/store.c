@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What every store writes alike. */
+/* Code that every store shares. */
 #include "store/store.h"
 
 void hk_takings_add(struct hk_takings *takings, const struct hk_taken_over *one)

@@ -1,29 +1,29 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The store: where messages lie. One small vtable; every call blocks, is one transaction, and runs on the thread that
- * opened the store (open one store per thread). tests/contract/store_suite.c is this contract as a test.
+/* The store keeps messages. It is one small vtable. Every call blocks, is one transaction, and runs on the thread that opened
+ * the store (open one store per thread). tests/contract/store_suite.c tests this contract.
  *
- * What a relay does with it:
+ * A relay uses it like this:
  *
  *   acquire a lane -> { poll -> scan -> exchange } … -> release
  *
  * - A *lane* is one incarnation of a running relay: an id that is never used again, and so the fencing token. It holds
  *   a lease that every exchange renews. SQLite has one live lane at a time.
- * - *scan* shows heads and changes nothing: no payload is read, nothing is locked. Where ids are not in the order of
- *   commits, scans show what the last poll saw, and a late scan what has turned up behind them (core/exchange.h).
- * - *exchange* settles what is finished and claims what has a free slot, in one transaction. Claiming writes a manifest
- *   (claim id, lane, ids) before anything is sent. A settle is fenced by its manifest: when that is gone (the lane was
- *   taken over) it changes nothing and is reported as stale.
- * - A message found in the manifest of a lane that died (mostly: whose lease ran out) goes to retry, due at once (or at its not_before),
- *   crashes + 1, no attempt charged. That happens inside acquire.
- * - A message's paused time is the store's to know, so that a restart or a hand-over does not lose it: a destination's total
- *   grows while it is paused, a retry row keeps what the total was when its first attempt was settled, and a claim gives
- *   the difference as history.paused_ms.
- * - Time is the store's: `now_ms` (Unix ms) comes back from every call and never goes back, whatever the host's clock does.
+ * - *scan* returns heads and changes nothing: it reads no payload and locks nothing. Where ids are not in the order of
+ *   commits, scans show rows that the last poll saw, and a late scan shows rows that became visible behind them (core/exchange.h).
+ * - *exchange* settles finished messages and claims chosen ones, in one transaction. A claim writes a manifest (claim id, lane,
+ *   ids) before the relay sends anything. The manifest fences its settles: if it is gone (another relay took over the lane), a
+ *   settle changes nothing and is reported as stale.
+ * - acquire takes over lanes that died (usually: whose lease ran out). Messages in their manifests go to retry, due at once (or at
+ *   their not_before), with crashes + 1 and no attempt charged.
+ * - The store keeps a message's paused time, so that a restart or take-over does not lose it. A destination's total grows while
+ *   the destination is paused; a retry row keeps the total at the time of its first settle; a claim returns the difference as
+ *   history.paused_ms.
+ * - The store keeps the time: every call returns `now_ms` (Unix ms), which never goes back, whatever the host's clock does.
  *
- * Errors: HK_BUSY (locked by others for longer than the busy time-out, deadlock, serialization: try again, nothing was
- * done), HK_UNAVAILABLE (cannot be reached, disk full, read-only: nothing was done; try again later), HK_CONFLICT (the lane is gone:
+ * Errors: HK_BUSY (locked by others for longer than the busy time-out, deadlock, serialization: nothing was done, retry),
+ * HK_UNAVAILABLE (cannot be reached, disk full, read-only: nothing was done, retry later), HK_CONFLICT (the lane is gone:
  * acquire a new one), HK_NOMEM, HK_UNSUPPORTED (schema newer than this program), HK_NOTFOUND (no schema: `hikyaku init`),
- * HK_IO (the file is damaged: stop). After any error but HK_CONFLICT the lane still stands unless its lease ran out. */
+ * HK_IO (the file is damaged: stop). After any error but HK_CONFLICT the lane is still valid, unless its lease ran out. */
 #ifndef HK_STORE_STORE_H
 #define HK_STORE_STORE_H
 
@@ -56,13 +56,12 @@ struct hk_store_options {
     bool keep_sent; /* write outbox_sent */
     enum hk_store_history history;
     uint64_t max_payload_bytes; /* a longer payload is not read into memory; 0 = 1 MiB */
-    /* Wait for the disk at every commit. Without, a power cut (not a crash) may undo the last commits as a whole: what
-     * was settled is sent again, nothing is lost. SQLite: synchronous FULL instead of NORMAL. Set it for operators' acts. */
+    /* Wait for the disk at every commit. Without it, a power cut (not a crash) may undo the last commits as a whole: relays send
+     * settled messages again, and no message is lost. SQLite: synchronous FULL instead of NORMAL. Set it for operators' acts. */
     bool sync_full;
-    bool
-        offhand; /* of the operators' side: what is written (figures) may be lost, and nobody waits for a disk */
-    /* Let the lease alone tell whether another relay lives. Without, a store that can know of its death earlier (SQLite: a
-     * lock that its process held, on FILE-relay) takes over at once. */
+    bool offhand; /* operators' side: its writes (figures) may be lost, so it never waits for a disk */
+    /* Judge by the lease alone whether another relay lives. Without it, a store that learns of a death earlier (SQLite: from the
+     * lock of its process on FILE-relay) takes over at once. */
     bool lease_only;
     /* Mode `rest`: payloads that leave outbox are sealed with its newest key. NULL: they stay as they are. Lives as long as the store. */
     struct hk_keyring *seal;
@@ -78,14 +77,14 @@ struct hk_retention {
     uint64_t sent_ms, sent_rows, discarded_ms, resolved_ms, cancelled_ms, attempts_ms, dead_ms, audit_ms;
 };
 
-/* Are relays woken by whoever writes a message (see hk_store_ops.listen)? */
+/* Does the writer of a message wake relays (see hk_store_ops.listen)? */
 enum hk_store_notify {
     HK_NOTIFY_AS_IT_IS = 0,
     HK_NOTIFY_ON,
     HK_NOTIFY_OFF
 };
 
-/* How `hikyaku init` goes about it. */
+/* Options of `hikyaku init`. */
 struct hk_store_init {
     enum hk_store_notify notify; /* HK_UNSUPPORTED for a store that cannot listen */
     bool partition_sent;         /* outbox_sent by the day, where hk_store_ops.partitions */
@@ -97,15 +96,15 @@ struct hk_store_init {
 struct hk_store_inited {
     bool created;      /* the database was not there */
     uint32_t from, to; /* schema versions; 0 = there was none; equal: nothing was to be done */
-    bool wal;          /* in use now (SQLite): false asks for the caller's question */
+    bool wal;          /* in use now (SQLite); false: the caller has to ask the user */
     bool two_phase;    /* HK_NOTIFY_ON, and somebody may PREPARE transactions: those cannot notify */
 };
 
 /* Names of database roles; NULL = none is wanted. */
 struct hk_store_roles {
     const char *app, *relay, *viewer;
-    bool notify;     /* and what being woken takes */
-    bool partitions; /* and what outbox_sent by the day takes */
+    bool notify;     /* also the rights for NOTIFY */
+    bool partitions; /* also the rights for daily partitions of outbox_sent */
 };
 
 /* ---- being woken ---- */
@@ -120,21 +119,21 @@ enum hk_listening {
 
 #define HK_LISTENING_WHY_MAX 300
 
-/* What a poll may take into account. */
+/* Hints for the next poll. */
 struct hk_store_hint {
-    bool woken;  /* the listener says that there is something new: look, however shortly ago it was looked */
-    bool all;    /* tell all there is, be it news or not */
-    bool hungry; /* the listener listens, and there is nothing to do: whoever writes next shall say so */
+    bool woken;  /* the listener reported something new: look again, however recent the last look */
+    bool all;    /* report everything, even if nothing changed */
+    bool hungry; /* the listener listens, and the relay is idle: ask the next writer for a notification */
 };
 
 #define HK_STORE_GUARDS_MAX 480
 
-/* The encoding, and the resolution, of what was erased. */
+/* The encoding of an erased payload, and the resolution of an erased letter. */
 #define HK_ERASED "erased"
 
-/* What a lane that is gone had in hand, by destination. All of it may have been sent, and will be sent again. */
+/* Messages that a dead lane had in hand, by destination. Each may have been sent, and will be sent again. */
 enum {
-    HK_TAKEN_MAX = 32, /* what is more is added to the last one */
+    HK_TAKEN_MAX = 32, /* further ones are added to the last item */
     HK_TAKEN_TEXT = 256
 };
 
@@ -152,18 +151,18 @@ struct hk_takings {
 
 /* For stores. */
 void hk_takings_add(struct hk_takings *takings, const struct hk_taken_over *one);
-/* What the history says of each of them. It is no attempt: its number is 0, and nothing is charged. */
+/* The history's entry for each of them. It does not count as an attempt: its number is 0, and nothing is charged. */
 #define HK_RELAY_DIED "relay died while sending; may have arrived"
 
 struct hk_store_ops {
     const char *name; /* "sqlite" */
     bool partitions;  /* init.partition_sent is heeded */
     bool shared;      /* several lanes live at once: exchange.quotas are heeded */
-    /* Creates or migrates the schema, one transaction per version; may be repeated. HK_CONFLICT: a table of ours
-     * exists and is not ours. HK_UNSUPPORTED: the schema is newer than this program. */
+    /* Creates or migrates the schema, one transaction per version; may be repeated. HK_CONFLICT: another program's table has
+     * one of our names. HK_UNSUPPORTED: the schema is newer than this program. */
     enum hk_code (*init)(const char *url, const struct hk_store_init *how, struct hk_store_inited *out,
                          struct hk_err *err);
-    /* Adds the SQL that gives each role what it needs and no more; does not connect. NULL: this kind has no roles. */
+    /* Adds the SQL that grants each role the rights that it needs and no others; does not connect. NULL: this kind has no roles. */
     enum hk_code (*grants)(const char *url, const struct hk_store_roles *roles, struct hk_buf *out,
                            struct hk_err *err);
     /* `url` as the user wrote it. Checks the schema's version: HK_NOTFOUND for none and for an older one. */
@@ -171,13 +170,13 @@ struct hk_store_ops {
                          struct hk_err *err);
     void (*close)(struct hk_store *store); /* accepts NULL */
 
-    /* A new lane with a fresh lease. HK_BUSY: another one lives (its name and the time left are in `err`).
-     * Takes over what dead lanes left: those whose lease is over, or whose process is known to be gone. `boot` is random per process. */
+    /* Acquires a new lane with a fresh lease. HK_BUSY: another lane lives (its name and the time left are in `err`). Takes over the
+     * messages of dead lanes, whose lease ran out or whose process is known to be gone. `boot` is random per process. */
     enum hk_code (*acquire)(struct hk_store *store, const char *name, const char *boot, uint64_t lease_ms,
                             int64_t *out_lane, int64_t *out_now_ms, struct hk_err *err);
-    /* What acquire and poll took over since this was last asked. */
+    /* The messages that acquire and poll took over since the last call of this. */
     void (*taken_over)(struct hk_store *store, struct hk_takings *out);
-    /* Hands the lane back: what its manifests still name returns to where it was, uncharged. */
+    /* Hands the lane back: messages in its manifests return to where they were, uncharged. */
     enum hk_code (*release)(struct hk_store *store, int64_t lane, struct hk_err *err);
 
     /* Results belong to the store and are valid until its next call. */
@@ -193,9 +192,9 @@ struct hk_store_ops {
     enum hk_code (*pause)(struct hk_store *store, const char *destination, bool paused, const char *actor,
                           const char *reason, struct hk_err *err);
 
-    /* Being woken, beside polling, which never relies on it. NULL, all of these: this kind of store only polls.
-     * `listen` starts a thread that connects, and connects again, in its own time; nothing waits for it. `wake` runs
-     * on that thread, when something may be new and when what `listening` says has changed; not after `unlisten`. */
+    /* Notifications, beside polling, which never relies on them. All NULL: this kind of store only polls.
+     * `listen` starts a thread that connects, and reconnects, by itself; no call waits for it. `wake` runs on that thread when
+     * something may be new, and when the answer of `listening` changed; never after `unlisten`. */
     enum hk_code (*listen)(const char *url, void (*wake)(void *arg), void *arg,
                            struct hk_listener **out_listener, struct hk_err *err);
     enum hk_listening (*listening)(struct hk_listener *listener, char out_why[HK_LISTENING_WHY_MAX]);
@@ -203,17 +202,17 @@ struct hk_store_ops {
     /* For the next poll, on the store's thread. Every kind has this one. */
     void (*hint)(struct hk_store *store, const struct hk_store_hint *hint);
 
-    /* Destinations that are kept in the store. Of those that were not changed since version `known` the text is not read: its ptr
-     * is NULL. Like every answer it is valid until the next call. */
+    /* Destinations that are kept in the store. A destination that did not change since version `known` comes without its text
+     * (ptr NULL). Like every answer this one is valid until the next call. */
     enum hk_code (*definitions)(struct hk_store *store, int64_t known, const struct hk_definitions **out,
                                 struct hk_err *err);
 
-    /* What others have put on our tables (triggers, rules, row-level security, foreign keys) that may keep a row from being taken
-     * away: one line, "" = nothing. */
+    /* Objects of others on our tables (triggers, rules, row-level security, foreign keys) that may stop us from removing a row:
+     * one line, "" = none. */
     enum hk_code (*guards)(struct hk_store *store, char out[HK_STORE_GUARDS_MAX], struct hk_err *err);
 
-    /* Deletes at most `limit` rows that have outlived their retention; *out_deleted < limit: nothing more to do. Of open dead
-     * letters, and of the audit itself, the audit is told how many went; *out_open (may be NULL): how many of those letters. */
+    /* Deletes at most `limit` rows that are past their retention; *out_deleted < limit: no more are left. If it deletes open dead
+     * letters or audit rows, it adds an audit row with their number. *out_open (may be NULL): the number of those letters. */
     enum hk_code (*purge)(struct hk_store *store, const struct hk_retention *retention, uint32_t limit,
                           uint32_t *out_deleted, uint32_t *out_open, struct hk_err *err);
 };
@@ -223,7 +222,7 @@ extern const struct hk_store_ops hk_store_postgres; /* only in a build with Post
 
 /* By the URL's scheme, from the registry (store/kinds.h); NULL and HK_UNSUPPORTED for one that this build does not have. */
 const struct hk_store_ops *hk_store_by_url(const char *url, struct hk_err *err);
-/* What a URL names, for people: without password and parameters. */
+/* The place that a URL names, for people: without password and parameters. */
 #define HK_STORE_PLACE_MAX 512
 const char *hk_store_place(const char *url, char out[HK_STORE_PLACE_MAX]);
 

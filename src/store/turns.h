@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Turns at a store that takes one writer at a time (SQLite), for the threads of one process. The file's lock has no queue: whoever finds it
- * taken sleeps and tries again, and among many writers one may find it taken for seconds. Here the first who asks is the first who
- * writes, so that nobody waits for longer than those before him take. Other processes compete for the file's lock as ever.
+/* Turns at a store that takes one writer at a time (SQLite), for the threads of one process. The file's lock has no queue: a writer that
+ * finds it taken sleeps and tries again, and among many writers one may find it taken for seconds. Here writers take turns in the
+ * order of their requests, so that each waits only for those before it. Other processes compete for the file's lock as ever.
  *
  * Any thread may call any of these. Owned by all who use it: a thread that hangs in the store may outlive whoever made it. */
 #ifndef HK_STORE_TURNS_H

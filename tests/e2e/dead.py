@@ -192,7 +192,7 @@ def list_groups_stats_and_export_agree():
         assert "by reason" in w.run("dead", "stats")
         part = w.json("dead", "list", "--filter", "key:nobody", "--scan", "4")
         assert part["items"] == [] and part["looked"] == 4 and part["next"] == str(ids[3]) and first["looked"] is None, part
-        assert f"stopped after 4 letters; go on: --after {ids[3]} " in w.run("dead", "list", "--filter", "key:nobody", "--scan", "4")
+        assert f"stopped after 4 letters; continue with --after {ids[3]} " in w.run("dead", "list", "--filter", "key:nobody", "--scan", "4")
         end = w.json("dead", "list", "--filter", "key:nobody", "--scan", "9", "--after", str(ids[3]))
         assert (end["items"], end["looked"], end["next"]) == ([], None, None), end
         assert (groups["letters"], groups["partial"], groups["looked"], groups["about"], groups["next"]) == (9, False, None, None, None), groups
@@ -201,8 +201,8 @@ def list_groups_stats_and_export_agree():
         assert (few["letters"], few["partial"], few["looked"], few["about"], few["next"]) == (4, True, 4, about, str(ids[3])), few
         assert [(g["letters"], sum(g["hours"])) for g in few["items"]] == [(2, 2), (2, 2)], few
         said = w.run("dead", "groups", "--scan", "4")
-        assert f"counted: only the 4 letters that were looked at, newest first; in all about {about} fit\n" in said, said
-        assert f"\ngo on: --after {ids[3]} (--scan N counts more at once)\n" in said, said
+        assert f"counted: only the 4 letters that were looked at, newest first; about {about} match\n" in said, said
+        assert f"\ncontinue with --after {ids[3]} (--scan N counts more at once)\n" in said, said
         others = w.json("dead", "groups", "--scan", "5", "--after", few["next"])
         assert others["letters"] == 5 and not others["partial"] and others["next"] is None, others
         none = w.run("dead", "groups", "--filter", "key:nobody", "--scan", "4")
@@ -1037,7 +1037,7 @@ def ctrl_c_tells_what_was_done():
         said = process.communicate(timeout=60)[1]
         changed = w.sql("SELECT count(*) FROM dead_letters WHERE payload_version = 2")[0][0]
         if process.returncode != 0:  # else it was done before the signal came
-            assert f"stopped after {changed} letters were changed" in said and "the same command goes on" in said, (changed, said)
+            assert f"stopped after {changed} letters were changed" in said and "run the same command again" in said, (changed, said)
             assert 0 < changed < 1500
         done = w.json("dead", "fix", "--event-type", "T", "--jq", ".n = 2", "--yes", *WHY)
         assert (done["changed"], done["unchanged"]) == (1500 - changed, changed), done

@@ -4,13 +4,16 @@
 
 Usage: docs.py [PATH-TO-HIKYAKU] (default: $HIKYAKU)"""
 import base64
+import contextlib
 import hashlib
 import hmac
 import json
 import os
 import pathlib
 import re
+import shlex
 import shutil
+import sqlite3
 import subprocess
 import sys
 import tempfile
@@ -21,9 +24,12 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.dont_write_bytecode = True
 sys.path.insert(0, str(ROOT / "tools"))
 import pages  # noqa: E402
+import postgres  # noqa: E402
 from ports import free_port  # noqa: E402
 
 BINARY = os.path.abspath(sys.argv[1] if len(sys.argv) > 1 else os.environ["HIKYAKU"])
+# The pages for users. CHANGELOG names what is gone, too.
+PAGES = sorted(str(p.relative_to(ROOT)) for p in [*ROOT.glob("README*.md"), *ROOT.glob("docs/*.md")])
 # What the snippets of docs/library.md take from the reader's own program. Those of the READMEs stand alone.
 PRELUDE = """
 #include <stdio.h>
@@ -134,21 +140,28 @@ def until(condition, what):
         time.sleep(0.05)
 
 
-def start_page():
-    """The commands of docs/start.md, on SQLite, as a reader types them: all but the receiver that is down, which takes its time."""
+def start_page(store):
+    """The commands of docs/start.md, as a reader types them: all but the receiver that is down, which takes its time."""
     page = (ROOT / "docs/start.md").read_text(encoding="utf-8")
     sections = {s[0]: s for s in re.split(r"^## ", page, flags=re.M)[1:]}  # by its number
     typed = {n: re.findall(r"^\$ ([^\n]*)\n(.*?)(?=^\$ |^```)", s, re.S | re.M) for n, s in sections.items()}
-    port = free_port()
+    port, scripts = free_port(), blocks("docs/start.md", "sh")
     with tempfile.TemporaryDirectory() as folder:
         here = pathlib.Path(folder)
         (here / "bin").mkdir()
         (here / "bin/hikyaku").symlink_to(BINARY)
         shutil.copy(ROOT / "examples/receiver.py", here)
         config = blocks("docs/start.md", "yaml")[0].replace(":9000/", f":{port}/") + "admin: { listen: none }\n"
-        (here / "hikyaku.yaml").write_text(config, encoding="utf-8")
         secret = "whsec_" + base64.b64encode(os.urandom(32)).decode()
         env = {"PATH": f"{here}/bin:{os.environ['PATH']}", "LC_ALL": "C.UTF-8", "HOME": folder, "BILLING_SECRET": secret}
+        insert = next(s for s in scripts if s.startswith("sqlite3 shop.db"))
+        if store == "postgres":
+            server = postgres.cluster()
+            server.connect("postgres").execute("CREATE DATABASE shop").close()
+            env |= {"PGHOST": "127.0.0.1", "PGPORT": str(server.port), "PGUSER": "hikyaku"}
+            config = config.replace("store: sqlite:shop.db", re.search(r"`(store: postgres:///\w+)`", sections["3"])[1])
+            insert = next(s for s in scripts if s.startswith("psql -q shop"))
+        (here / "hikyaku.yaml").write_text(config, encoding="utf-8")
         running, got = [], here / "got.log"
 
         def shell(command):
@@ -167,10 +180,11 @@ def start_page():
 
         try:
             for command, output in typed["3"][1:]:
-                assert re.sub(r"\d+", "N", shell(command)) == re.sub(r"\d+", "N", output), command
+                output = output.replace("sqlite:shop.db", "postgres:///shop" if store == "postgres" else "sqlite:shop.db")
+                assert re.sub(r"\d+", "N", shell(command)) == re.sub(r"\d+", "N", output), (command, shell(command))
             background(sys.executable, "receiver.py", str(port), secret)
             background(str(here / "bin/hikyaku"), "run")
-            shell(blocks("docs/start.md", "sh")[3])
+            shell(insert)
             received(1)
             until(lambda: " sent " in shell(typed["5"][0][0]), "a sent message in the list")
             (enqueue, _), (dead, _), (requeue, _), (audit, _) = typed["7"]
@@ -180,11 +194,104 @@ def start_page():
             received(4)
             assert "requeue" in shell(audit)
             assert '"orderId":2' not in got.read_text("utf-8"), "what was rolled back has arrived"
+            if store == "postgres":
+                background(str(here / "bin/hikyaku"), "run")
+                until(lambda: len(shell(typed["8"][1][0]).splitlines()) == 3, "two relays in the list")
         finally:
             for process in running:
                 process.terminate()
             for process in running:
                 process.wait()
+
+
+# Commands that no page can have run here: why.
+NOT_RUN = {
+    "demo": "its output differs with each run: cli.py runs it",
+    "run": "runs until somebody stops it: start_page runs it",
+    "events": "listens until somebody stops it",
+    "top": "a live view",
+    "login": "asks for a token",
+    "logout": "forgets one",
+}
+
+
+def shown_commands(page):
+    """The words of each `hikyaku …` in blocks of a page, without pipes, redirections and comments."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    shown = [block for language, block in re.findall(r"^ *```(\w*)[^\n]*\n(.*?)^ *```", text, re.S | re.M)
+             if language in ("", "sh", "console")] + re.findall(r"(?:^    \S.*\n)+", text, re.M)
+    for block in shown:
+        lines = block.replace("\\\n", " ").split("\n")
+        for at, line in enumerate(lines):
+            found = re.match(r"\s*(?:\$ )?(?:\w+=\S+ )*(?:build/)?hikyaku (.*)", line)
+            if not found:
+                continue
+            command = found[1]
+            while command.count("'") % 2 and at + 1 < len(lines):  # a quoted text of several lines
+                at += 1
+                command += "\n" + lines[at]
+            lexer = shlex.shlex(re.sub(r" [12]?>>? *[\w.]+", "", command), posix=True, punctuation_chars=True)
+            lexer.whitespace_split, words = True, []
+            for word in lexer:
+                if re.fullmatch(r"[|&;<>()]+", word):
+                    break
+                words.append(word)
+            yield words
+
+
+def accepts():
+    """Every command of every page is one that the program takes. On an empty store it may find nothing, but it never ends with 2 (usage),
+    and never names an option that its help does not."""
+    tried, wrong = set(), []
+    with tempfile.TemporaryDirectory() as folder:
+        here = pathlib.Path(folder)
+        (here / "hikyaku.yaml").write_text(
+            'destinations: { billing: { "null": {} }, orders: { "null": {} } }\nqueues: {}\n'
+            "channels: { ops: { exec: { command: ['true'] } } }\n"
+            "alerts: { rules: [{ name: backlog, when: dead_letters_above }] }\nadmin: { listen: none }\n", encoding="utf-8")
+        (here / "crm.yaml").write_text("http: { url: 'https://crm.example/' }\n", encoding="utf-8")
+        (here / "bad.yaml").write_text("nothing: 1\n", encoding="utf-8")
+        env = {"PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8", "HOME": folder, "HIKYAKU_ACTOR": "docs"}
+
+        def run(words):
+            return subprocess.run([BINARY, *words], cwd=folder, env=env, text=True, encoding="utf-8", errors="replace", check=False,
+                                  stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+
+        assert run(["init"]).returncode == 0
+        with contextlib.closing(sqlite3.connect(here / "hikyaku.db")) as db:  # docs/moving.md: an outbox of Debezium's
+            db.execute("CREATE TABLE outboxevent (id TEXT PRIMARY KEY, aggregatetype TEXT, aggregateid TEXT, type TEXT, payload TEXT)")
+        for page in sorted(name for name in PAGES if not name.endswith(".ja.md")):
+            for words in shown_commands(page):
+                if tuple(words) in tried or words[0] in NOT_RUN or any(w.startswith("$") or w.startswith("[") for w in words):
+                    continue
+                tried.add(tuple(words))
+                done = run([*words, "--yes"] if words[1:2] and words[1] in ("discard", "requeue") and "--yes" not in words else words)
+                if done.returncode == 2 or done.returncode < 0:
+                    wrong.append(f"{page}: hikyaku {shlex.join(words)}: {done.returncode}: {done.stdout.strip()[-300:]}")
+    assert not wrong, "\n".join(wrong)
+    assert len(tried) > 50, f"only {len(tried)} commands"
+
+
+def names_of_commands():
+    """What pages call by name in a sentence, such as `hikyaku dead list --text`, is there: the command and its options."""
+    general, wrong, options, n = say("help"), [], {}, 0
+    shared = set(re.findall(r"--[a-z][a-z-]*", general))
+    known = {tuple((a + b).split()) for a, b in re.findall(r"^  ([a-z]+)( [a-z]+)?[ \[]", general, re.M)}
+    for page in PAGES:
+        text = re.sub(r"^ *```.*?^ *```", "", (ROOT / page).read_text(encoding="utf-8"), flags=re.S | re.M)
+        for phrase in re.findall(r"`hikyaku ([a-z][^`]*)`", text):
+            words = re.split(r"[\s/|]+", phrase.strip())
+            command = next((c for c in (tuple(words[:2]), tuple(words[:1])) if c in known), None)
+            if not command:
+                wrong += [f"{page}: there is no command `hikyaku {phrase}`"] if not any(c[:1] == (words[0],) for c in known) else []
+                continue
+            n += 1
+            used = set(re.findall(r"(?<![\w-])--[a-z][a-z-]*", phrase)) - shared
+            if used and command not in options:
+                options[command] = set(re.findall(r"--[a-z][a-z-]*", say("help", *command)))
+            wrong += [f"{page}: hikyaku {' '.join(command)} has no {o}" for o in sorted(used - options.get(command, set()))]
+    assert not wrong, "\n".join(wrong)
+    assert n > 50, f"only {n} names"
 
 
 def say(*words):
@@ -237,9 +344,12 @@ TESTS = [
     ("README.md: the program prints what it shows", lambda: runs("README.md", 2)),
     ("README.ja.md: the program prints what it shows", lambda: runs("README.ja.md", 2)),
     ("docs/receivers.md: its programs verify signatures", verifiers),
-    ("docs/start.md: its commands work on SQLite", start_page),
+    ("docs/start.md: its commands work on SQLite", lambda: start_page("sqlite")),
+    ("docs/start.md: its commands work on PostgreSQL", lambda: start_page("postgres")),
     ("docs/start.ja.md: as docs/start.md", lambda: same_blocks("docs/start.md", "docs/start.ja.md")),
     ("every page: links lead to files and headings", links),
+    ("every page: the program takes the commands that it shows", accepts),
+    ("every page: the commands and options that it names exist", names_of_commands),
     ("docs/man: every command and option, and no others", manual),
     ("docs/reasons.md: as the program prints it", reasons),
     ("README.md: the figures are the simulation's", lambda: simulated_figures("README.md")),
@@ -251,6 +361,10 @@ def main():
     print(f"1..{len(TESTS)}")
     failed = 0
     for number, (name, function) in enumerate(TESTS, 1):
+        why_not = "PostgreSQL" in name and (postgres.why_not() or (None if shutil.which("psql") else "psql is not installed"))
+        if why_not:
+            print(f"ok {number} - {name} # SKIP {why_not}", flush=True)
+            continue
         try:
             function()
             print(f"ok {number} - {name}", flush=True)

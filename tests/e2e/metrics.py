@@ -575,7 +575,7 @@ def several_relays_on_one_host_just_work():
         del w.config["admin"]
         w.write_config()
         daemon = w.daemon().ready()
-        daemon.says('"going on without admin server" error="cannot listen on 127.0.0.1:8189: the port is taken"')
+        daemon.says('"continuing without an admin server" error="cannot listen on 127.0.0.1:8189: the port is taken"')
         w.insert(message_id="a")
         w.settled(sent=1)
         daemon.stop()

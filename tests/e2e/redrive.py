@@ -232,7 +232,7 @@ def a_redrive_outlives_the_relays_that_work_on_it():
         assert len(trail) == len(set(trail)) == 120, "requeued twice, or never"
         # only what was in flight when it was killed may have gone out twice
         assert sum(got.values()) - 120 <= 64, got
-        assert "redrive goes on" in second.log() and "redrive finished" in third.log()
+        assert "redrive continued" in second.log() and "redrive finished" in third.log()
         third.stop()
 
 

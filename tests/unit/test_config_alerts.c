@@ -150,7 +150,7 @@ static void what_would_never_arrive_is_warned_about(void **state)
         load("channels: { x: { slack: { url: http://127.0.0.1:9/ }, allow: [127.0.0.0/8] } }\n", HK_OK));
     assert_string_equal(report, "");
     hk_config_free(load("alerts: { rules: [{ name: a, when: paused }] }\n", HK_OK));
-    assert_non_null(strstr(report, "nobody is told of alerts"));
+    assert_non_null(strstr(report, "no channel sends these alerts"));
 }
 
 static enum hk_code load_once(void)

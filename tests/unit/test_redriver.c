@@ -340,7 +340,7 @@ static void a_job_that_aborted_is_a_warning_with_its_reason(void **state)
     store.wake_ms = now_ms + ahead_ms + 1;
     poll();
     work_off();
-    assert_int_equal(count_of(logged(), "msg=\"redrive goes on\" redrive=1"), 1);
+    assert_int_equal(count_of(logged(), "msg=\"redrive continued\" redrive=1"), 1);
     row(id)->status = HK_REDRIVE_ABORTED;
     row(id)->ending = hk_str_of("a canary failed again");
     now_ms += 1;
@@ -512,7 +512,7 @@ static void a_store_that_does_not_answer_is_said_once_and_tried_again(void **sta
     }
     assert_int_equal(count_of(logged(), "msg="), 1);
     assert_int_equal(
-        count_of(said, "level=warn msg=\"redrives cannot go on, trying again\" code=UNAVAILABLE"), 1);
+        count_of(said, "level=warn msg=\"redrives cannot continue, trying again\" code=UNAVAILABLE"), 1);
     store.fail_open = store.fail_step = HK_OK;
     now_ms += 5000;
     store.wake_ms = now_ms + ahead_ms + 1000;

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Proto-JSON as Google's clients write it, read along tables: names in lowerCamelCase or as in the .proto, enums as words or numbers,
  * 64-bit numbers as texts or numbers, durations "3.5s", times in RFC 3339, bytes in either alphabet of base64, null for "not given".
- * What a table does not know is refused, as Google does. */
+ * Names that a table does not have are refused, as Google does. */
 #ifndef HK_ADMIN_TASKS_PROTO_H
 #define HK_ADMIN_TASKS_PROTO_H
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Google's Cloud Tasks v2, as its clients speak it over REST: paths below /v2/projects, proto-JSON in and out, errors in Google's form.
- * What is asked for is done by the desk (desk/queues.h). */
+ * The desk carries out the requests (desk/queues.h). */
 #ifndef HK_ADMIN_TASKS_TASKS_H
 #define HK_ADMIN_TASKS_TASKS_H
 

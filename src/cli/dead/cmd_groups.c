@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku dead groups, dead stats: what failed in the same way, and the figures of requirement 113. */
+/* hikyaku dead groups, dead stats: dead letters that failed in the same way, and the figures of requirement 113. */
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -34,8 +34,9 @@ static void add_bound(struct hk_buf *out, const struct hk_letter_groups *groups)
     (void)hk_buf_addf(out, "counted: only the %s letters that were looked at, newest first",
                       hk_show_count(groups->looked, looked));
     if (groups->about > 0)
-        (void)hk_buf_addf(out, "; in all about %s fit", hk_show_count(groups->about, about));
-    (void)hk_buf_addf(out, "\ngo on: --after %" PRId64 " (--scan N counts more at once)\n", groups->next);
+        (void)hk_buf_addf(out, "; about %s match", hk_show_count(groups->about, about));
+    (void)hk_buf_addf(out, "\ncontinue with --after %" PRId64 " (--scan N counts more at once)\n",
+                      groups->next);
 }
 
 static void print_groups(const struct hk_ask *ask, const void *result, struct hk_buf *out)

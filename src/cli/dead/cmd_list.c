@@ -53,11 +53,11 @@ static void print_letters(const struct hk_ask *ask, const void *result, struct h
     hk_table_fini(&table);
     if (list->looked > 0)
         (void)hk_buf_addf(out,
-                          "stopped after %" PRIu64 " letters; go on: --after %" PRId64
+                          "stopped after %" PRIu64 " letters; continue with --after %" PRId64
                           " (--scan N looks further at once)\n",
                           list->looked, list->next);
     else if (list->next != 0)
-        (void)hk_buf_addf(out, "there are more: --after %" PRId64 "\n", list->next);
+        (void)hk_buf_addf(out, "more: continue with --after %" PRId64 "\n", list->next);
 }
 
 int hk_cmd_dead_list(struct hk_cli *cli)

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands on dead letters share on a terminal. */
+/* Terminal output that the commands on dead letters share. */
 #include <stdio.h>
 #include <unistd.h>
 
@@ -21,7 +21,7 @@ int hk_dead_confirm(const struct hk_cli *cli, const char *question)
     if (hk_args_flag(cli, "yes"))
         return HK_EXIT_OK;
     if (isatty(STDIN_FILENO) != 1 || isatty(STDERR_FILENO) != 1)
-        return hk_out_error(HK_EXIT_USAGE, "%s Give --yes to go on, or --dry-run to see", question);
+        return hk_out_error(HK_EXIT_USAGE, "%s Give --yes to continue, or --dry-run to see", question);
     (void)fprintf(stderr, "%s [y/N] ", question);
     if (fgets(answer, sizeof answer, stdin) != NULL && (answer[0] == 'y' || answer[0] == 'Y'))
         return HK_EXIT_OK;

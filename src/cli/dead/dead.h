@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands on dead letters share on a terminal. */
+/* Terminal output that the commands on dead letters share. */
 #ifndef HK_CLI_DEAD_DEAD_H
 #define HK_CLI_DEAD_DEAD_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The demo's application: what a user's program does, no more. Its own table, its own transaction, libhikyaku's INSERT. */
+/* The demo's application does only what a user's program does: its own table, its own transaction, libhikyaku's INSERT. */
 #include <stdio.h>
 #include <string.h>
 

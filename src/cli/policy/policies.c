@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Where the configuration is, and which policies the desk speaks of. */
+/* Finds the configuration, and the policies that the desk shows. */
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What the commands about policies share: the policies that the desk speaks of are the presets, and those of the
- * configuration file, whatever else is wrong with a relay's settings. */
+/* Shared by the commands about policies: they show the presets and the policies of the configuration file, even if other settings of
+ * the file are wrong. */
 #ifndef HK_CLI_POLICY_POLICIES_H
 #define HK_CLI_POLICY_POLICIES_H
 

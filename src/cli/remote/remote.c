@@ -273,7 +273,7 @@ int hk_remote_login(const struct hk_login *login, struct hk_remote **out)
         return hk_out_error(
             HK_EXIT_USAGE,
             "the token would go to %.200s in clear, for everybody on the way to read: use https://, or "
-            "--insecure to send it all the same",
+            "--insecure to send it anyway",
             login->server);
     struct hk_remote *remote = hk_mem_zalloc(1, sizeof *remote);
     const struct hk_remote_place place = {.server = login->server,

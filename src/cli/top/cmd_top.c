@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* hikyaku top: a live view of a store in a terminal. Looks every few seconds, obeys keys meanwhile, and goes on trying when the store
- * is out of reach. What it changes (pause, resume) it changes as `destinations pause` does: with a reason, and on record. */
+/* hikyaku top: a live view of a store in a terminal. It reads the store every few seconds, obeys keys meanwhile, and keeps trying when
+ * the store is out of reach. It pauses and resumes as `destinations pause` does: with a reason, and with a row in the audit. */
 #include <inttypes.h>
 #include <limits.h>
 #include <signal.h>

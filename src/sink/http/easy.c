@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* One libcurl easy handle for each delivery in flight: how it is set up, and what libcurl asks us on the way. */
+/* One libcurl easy handle for each delivery in flight: its set-up, and libcurl's callbacks. */
 #include <netinet/in.h>
 #include <stdio.h>
 #include <string.h>

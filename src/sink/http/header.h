@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which header fields may go into a request. Names and values come from rows that anybody may have written, and a line
- * break in one of them would be a request of somebody else's making. */
+/* Checks header fields before they go into a request. Names and values come from rows that anybody may have written, and a line break
+ * in one of them would let its writer forge a request. */
 #ifndef HK_SINK_HTTP_HEADER_H
 #define HK_SINK_HTTP_HEADER_H
 

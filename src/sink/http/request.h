@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The header block of one request: what goes to the destination, and what people may see of it. */
+/* The header block of one request, as sent to the destination and as shown to people. */
 #ifndef HK_SINK_HTTP_REQUEST_H
 #define HK_SINK_HTTP_REQUEST_H
 

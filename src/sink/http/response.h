@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What is kept of an answer while it comes in, line by line, within bounds that the other side cannot move. */
+/* The parts of an answer that are kept while it comes in, line by line, within bounds that the other side cannot change. */
 #ifndef HK_SINK_HTTP_RESPONSE_H
 #define HK_SINK_HTTP_RESPONSE_H
 

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The sink that confirms everything, at once or after a while: what a relay costs without a network. */
+/* The sink that confirms everything, at once or after a while. It shows the cost of a relay without a network. */
 #ifndef HK_SINK_NULL_NULL_H
 #define HK_SINK_NULL_NULL_H
 

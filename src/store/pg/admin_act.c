@@ -100,7 +100,7 @@ static enum hk_code check(struct hk_pg *pg, const PGresult *res, const struct hk
         struct hk_str destination = hk_pg_text(pg, res, i, C_DESTINATION);
         if (!hk_str_eq(destination, first))
             return hk_err_set(err, HK_INVALID,
-                              "the message goes to several destinations (%s, %s …): say which",
+                              "the message goes to several destinations (%s, %s …): name one of them",
                               hk_show(first, one), hk_show(destination, other));
         enum hk_state state = hk_pg_bool(res, i, C_IN_FLIGHT) ? HK_PROCESSING
                               : hk_pg_bool(res, i, C_TRIED)   ? HK_RETRYING

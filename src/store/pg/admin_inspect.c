@@ -163,7 +163,7 @@ static void look_at_pooler(struct look *l)
             "a pooler stands between: it works, but statements are planned anew each time and settings go with every "
             "transaction, which costs the server time; give relays a direct connection if there is one to spare");
     else
-        note(l, HK_NOTE_OK, "pooler", "none noticed: the connection is direct");
+        note(l, HK_NOTE_OK, "pooler", "no pooler noticed: the connection is direct");
 }
 
 static void look_at_server(struct look *l)
@@ -243,7 +243,7 @@ static void look_at_horizon(struct look *l)
             told++;
         }
     if (res && told == 0)
-        note(l, HK_NOTE_OK, "vacuum", "nothing has held it back for longer than %" PRId64 " minutes",
+        note(l, HK_NOTE_OK, "vacuum", "nothing has blocked it for more than %" PRId64 " minutes",
              l->limits->held_s / 60);
     PQclear(res);
 }
@@ -265,7 +265,7 @@ static void look_at_plan(struct look *l)
             "the planner does not keep to the index although a relay's session asks for it: reading gets slow when the "
             "outbox fills; does something undo enable_seqscan = off?");
     else if (res)
-        note(l, HK_NOTE_OK, "planner", "keeps to the index, however the statistics are%s",
+        note(l, HK_NOTE_OK, "planner", "uses the index, whatever the statistics say%s",
              l->pg.pooled ? " (settings go with each transaction)" : "");
     PQclear(res);
 }
@@ -324,8 +324,7 @@ static void look_at_stuck(struct look *l)
     PQclear(res);
 }
 
-#define POLLS                                                                                                \
-    "relays look for themselves, every 20 to 100 ms, for about 0.3 %% of a core when there is nothing to do"
+#define POLLS "relays poll every 20 to 100 ms, which takes about 0.3 %% of a core when they are idle"
 
 /* How relays learn of new messages, and what it takes for them to be told. */
 static void tell_wake(struct look *l, const PGresult *res)

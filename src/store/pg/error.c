@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What went wrong, told apart by SQLSTATE: for callers a code, for people the place, the server's words, and what to do. */
+/* Turns errors into codes by SQLSTATE; for people it adds the place, the server's words, and what to do. */
 #include <stdio.h>
 #include <string.h>
 

@@ -4,9 +4,9 @@
  *
  *   BEGIN · renew the lane · its number · which manifests stand · settles · what was sent · manifests that are done with · claim · COMMIT
  *
- * Since nothing can be undone once it is on its way, all memory that the answers need is taken before. If the answer to
- * COMMIT is lost the exchange's number, which stands in outbox_exchange when it was committed, tells what became of it. Who
- * asks burns it first: the lane's row says that what has this number comes too late. */
+ * Nothing can be undone once it is on its way, so the store first allocates all memory that the answers need. If the answer to COMMIT is
+ * lost, the exchange's number shows its outcome: outbox_exchange has the number exactly if it was committed. Before it asks for the
+ * outcome, the relay invalidates the number in the lane's row, so that an exchange with this number is refused if it arrives later. */
 #include <stdlib.h>
 #include <string.h>
 

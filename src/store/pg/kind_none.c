@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* PostgreSQL in a build without it: a URL that names it is told so. */
+/* PostgreSQL in a build without it: a URL that names it gets an error that says so. */
 #include "store/kinds.h"
 
 static const char *const schemes[] = {"postgres", "postgresql", NULL};

@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Which letters a query means: list and count.
+/* Finds the letters of a query: list and count.
  *
- * Of what is asked for one thing is looked up in an index, the rest is compared (sql/letters.sql). What SQL cannot say
- * (query->match) is asked here, letter by letter: they come in portions of a bounded number of bytes, straight from the
- * result, and only those that match are kept. */
+ * An index serves one condition of the query; SQL compares the others row by row (sql/letters.sql). Conditions that SQL cannot express
+ * (query->match) are tested here, letter by letter: letters come in portions of a bounded number of bytes, straight from the result, and
+ * only matching ones are kept. */
 #include <string.h>
 
 #include "base/buf.h"

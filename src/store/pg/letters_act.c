@@ -419,11 +419,10 @@ enum hk_code hk_pl_send_end(struct hk_admin *admin, int64_t id, int64_t begun_ms
         return rc;
     if (!found)
         return hk_err_set(err, HK_NOTFOUND, "there is no dead letter %lld", (long long)id);
-    return sending
-               ? HK_OK
-               : hk_err_set(
-                     err, HK_CONFLICT,
-                     "somebody has decided about letter %lld meanwhile: the attempt is recorded, the letter is "
-                     "as it was",
-                     (long long)id);
+    return sending ? HK_OK
+                   : hk_err_set(
+                         err, HK_CONFLICT,
+                         "somebody has changed letter %lld meanwhile: the attempt is recorded, the letter is "
+                         "as it was",
+                         (long long)id);
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What there is to do: poll, scan, held keys. A poll looks after the lane, too, and takes the snapshot that is the horizon
- * of the scans behind it (window.h). Scans never write. */
+/* Reads the work that there is: poll, scan, held keys. A poll also looks after the lane, and takes the snapshot that is the horizon of
+ * the scans after it (window.h). Scans never write. */
 #include "base/str.h"
 #include "store/pg/store.h"
 

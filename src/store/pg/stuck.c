@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows that cannot be taken away (store/stuck.h): how they are noted, read, and tried again. */
+/* Rows that cannot be removed (store/stuck.h): records them, reads them, and tries again. */
 #include <stdio.h>
 #include <string.h>
 

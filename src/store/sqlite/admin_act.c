@@ -205,7 +205,7 @@ static enum hk_code check(struct hk_store *store, const struct hk_act *act, cons
         char one[HK_SHOW_MAX], other[HK_SHOW_MAX];
         if (!hk_str_eq(t->destination, targets->items[0].destination))
             return hk_err_set(err, HK_INVALID,
-                              "the message goes to several destinations (%s, %s …): say which",
+                              "the message goes to several destinations (%s, %s …): name one of them",
                               hk_show(targets->items[0].destination, one), hk_show(t->destination, other));
         enum hk_state state = t->in_flight ? HK_PROCESSING : t->tried ? HK_RETRYING : HK_PENDING;
         if (hk_state_after(state, event) == HK_STATE_NONE)

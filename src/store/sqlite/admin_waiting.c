@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who waits, and for how long, in SQLite: destination by destination, a bounded number of the oldest rows of each. The rules of
+/* Waiting messages and their ages in SQLite: destination by destination, a bounded number of the oldest rows of each. The rules of
  * order are those of admin_why.c. */
 #include "base/str.h"
 #include "store/sqlite/admin.h"

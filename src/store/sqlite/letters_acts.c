@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What people do with letters. Each call is one transaction under the write lock; letters are taken in the order of their
- * ids, so that what is requeued of one key keeps its order. */
+/* Acts on letters. Each call is one transaction under the write lock. It takes letters in the order of their ids, so that requeued
+ * letters of one key keep their order. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -145,10 +145,9 @@ enum hk_code hk_sl_send_end(struct hk_admin *admin, int64_t id, int64_t begun_ms
     enum hk_code rc = hk_sq_end(s.store, "record how a dead letter was sent", err);
     hk_crash_point("outcome-committed");
     if (rc == HK_OK && !s.under_way)
-        rc = hk_err_set(
-            err, HK_CONFLICT,
-            "somebody has decided about dead letter %lld meanwhile: the attempt is on record, and the "
-            "letter stays as it is",
-            (long long)id);
+        rc = hk_err_set(err, HK_CONFLICT,
+                        "somebody has changed dead letter %lld meanwhile: the attempt is on record, and the "
+                        "letter stays as it is",
+                        (long long)id);
     return rc;
 }

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What an act leaves in the audit: a row that names its one letter, or a row for many with their list beside it. The digest of the list
- * stands in the row, which the chain covers; so the list is gathered first, and both are written at the end of the act. */
+/* An act's row in the audit: a row that names its one letter, or a row for many letters with their list beside it. The row, which the
+ * chain covers, contains the digest of the list; so the list is gathered first, and both are written at the end of the act. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who died? A lease says it after half a minute, the kernel at once: the owner of a lane holds a lock on FILE-relay, next
- * to the database, and the kernel frees it when the process is gone, however it went.
+/* Detects the death of a relay. A lease shows it after half a minute, the kernel at once: the owner of a lane holds a lock on
+ * FILE-relay, next to the database, and the kernel frees the lock when the process is gone, however it ended.
  *
  * A lane that was taken under the lock says so: its tag names this boot of this host and that very file. Whoever gets hold
  * of the lock, and finds a lane with the same tag, knows that its owner is dead. In every other case (locks that do not

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What there is to do: poll, scan, held keys. Nothing here writes, and nothing keeps a snapshot open afterwards: that
+/* Reads the work that there is: poll, scan, held keys. Nothing here writes, and nothing keeps a snapshot open afterwards, because that
  * would let the WAL grow without end. */
 #include <string.h>
 

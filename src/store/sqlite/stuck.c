@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Rows that cannot be taken away (store/stuck.h): how they are told from others, noted, and tried again. */
+/* Rows that cannot be removed (store/stuck.h): recognises them, records them, and tries again. */
 #include <stdio.h>
 
 #include "store/sqlite/sqlite.h"

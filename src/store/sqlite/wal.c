@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* Who deletes FILE-wal or FILE-shm under us cuts us off: whoever opens the database next makes new ones, and commits what we never
- * see. Our own log is then a file without a name, and copying it into the database, as the last connection does when it is closed,
- * would undo what the others have committed since. So such a store does nothing more, and copies nothing. */
+/* If somebody deletes FILE-wal or FILE-shm while we have the database open, the next process to open it makes new ones, and we never see
+ * its commits. Our own log is then a file without a name. Copying it into the database, as the last connection does when it closes,
+ * would undo the commits of the others. So such a store does nothing more, and copies nothing. */
 #include <stdio.h>
 #include <sys/stat.h>
 
