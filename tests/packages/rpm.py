@@ -47,15 +47,17 @@ def ask(name, *query):
 
 @test
 def each_package_has_its_files_and_no_other():
-    relay, library, development = (set(ask(name, "-l")) for name in ("hikyaku", "hikyaku-libs", "hikyaku-devel"))
+    relay, kafka, library, development = (set(ask(name, "-l")) for name in ("hikyaku", "hikyaku-kafka", "hikyaku-libs", "hikyaku-devel"))
     for path in ("/usr/bin/hikyaku", "/usr/libexec/hikyaku/hikyaku-jq", "/usr/lib/systemd/system/hikyaku.service", "/usr/lib/sysusers.d/hikyaku.conf",
                  "/usr/lib/tmpfiles.d/hikyaku.conf", "/usr/share/bash-completion/completions/hikyaku", "/usr/share/doc/hikyaku/examples/hikyaku.yaml", "/etc/hikyaku"):
         assert path in relay, (path, sorted(relay))
     assert any(re.fullmatch(r"/usr/share/man/man1/hikyaku-dead\.1(\.\w+)?", p) for p in relay), sorted(relay)
     assert any(re.fullmatch(r"/usr/lib\w*/libhikyaku\.so\.1", p) for p in library), library
     assert any(p.endswith("/libhikyaku.so") for p in development) and "/usr/include/hikyaku/hikyaku.h" in development, development
-    shared = (relay & library) | (relay & development) | (library & development)
-    assert all(p == "/usr/lib/.build-id" or p.startswith("/usr/lib/.build-id/") for p in shared), shared
+    assert any(re.fullmatch(r"/usr/lib\w*/hikyaku/sink-kafka\.so", p) for p in kafka), kafka
+    assert not any("kafka.so" in p for p in relay), relay
+    shared = (relay & library) | (relay & development) | (library & development) | (kafka & (relay | library | development))
+    assert all(p.startswith(("/usr/lib/.build-id", "/usr/share/licenses")) for p in shared), shared
     assert [p.name for p in RPMS.glob("*.src.rpm")], "there is no source package"
 
 
@@ -64,6 +66,7 @@ def the_packages_ask_for_what_they_load():
     needs = "\n".join(ask("hikyaku", "-R"))
     for library in ("libcurl.so", "libpq.so", "libsqlite3.so", "libssl.so", "libuv.so", "libyaml-0.so", "libmicrohttpd.so", "libseccomp.so", "libjq.so"):
         assert library in needs, (library, needs)
+    assert "rdkafka" not in needs and "librdkafka.so" in "\n".join(ask("hikyaku-kafka", "-R")), "only who wants Kafka gets its library"
     assert "libhikyaku.so" not in needs, "the program is linked to the archives"
     assert any(line.startswith("hikyaku-libs") for line in ask("hikyaku-devel", "-R"))
     scripts = output("rpm", "-qp", "--scripts", str(package("hikyaku")))
@@ -79,7 +82,7 @@ def a_relay_from_the_packages_delivers_and_leaves_nothing_behind():
     rpm = ["rpm", "--root", str(folder), "--nodeps"]
     try:
         # Without scripts: they are for a running system, and there is no shell in the folder.
-        output(*rpm, "-i", "--noscripts", "--ignorearch", str(package("hikyaku")), str(package("hikyaku-libs")))
+        output(*rpm, "-i", "--noscripts", "--ignorearch", str(package("hikyaku")), str(package("hikyaku-libs")), str(package("hikyaku-kafka")))
         assert output(*rpm, "-V", "hikyaku-libs") == ""
         unit = (folder / "usr/lib/systemd/system/hikyaku.service").read_text(encoding="utf-8")
         program = re.search(r"^ExecStart=(\S+)", unit, re.MULTILINE)[1]
@@ -96,7 +99,7 @@ def a_relay_from_the_packages_delivers_and_leaves_nothing_behind():
         until(lambda: receiver.arrived("m"), "the message")
         relay.send_signal(signal.SIGTERM)
         assert relay.wait(60) == 0, (folder / "log").read_text(encoding="utf-8")
-        output(*rpm, "-e", "--noscripts", "hikyaku", "hikyaku-libs")
+        output(*rpm, "-e", "--noscripts", "hikyaku", "hikyaku-libs", "hikyaku-kafka")
         assert not (folder / program[1:]).exists() and config.exists(), "the configuration is the operator's"
         assert not list(folder.glob("usr/lib*/libhikyaku*"))
     finally:
