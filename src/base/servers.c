@@ -10,6 +10,13 @@
 const struct hk_server_scheme hk_scheme_amqp = {"amqp", "amqps", 5672, 5671,
                                                 "must begin with amqp:// or amqps://"};
 
+const struct hk_server_scheme hk_scheme_nats = {"nats", "tls", 4222, 4222,
+                                                "must begin with nats:// or tls://"};
+const struct hk_server_scheme hk_scheme_mqtt = {"mqtt", "mqtts", 1883, 8883,
+                                                "must begin with mqtt:// or mqtts://"};
+const struct hk_server_scheme hk_scheme_redis = {"redis", "rediss", 6379, 6379,
+                                                 "must begin with redis:// or rediss://"};
+
 static bool is_visible(struct hk_str s)
 {
     for (size_t i = 0; i < s.len; i++)
@@ -43,8 +50,7 @@ static bool read_port(struct hk_str s, uint16_t *out)
     return true;
 }
 
-/* host, host:port, [v6] or [v6]:port */
-static bool read_server(struct hk_str s, uint16_t port, struct hk_server *out)
+bool hk_server_parse(struct hk_str s, uint16_t port, struct hk_server *out)
 {
     struct hk_str host, rest = s;
     struct hk_ip ip;
@@ -69,7 +75,7 @@ static const char *read_servers(struct hk_str list, struct hk_servers *out, uint
         struct hk_str one = hk_str_cut(&list, ',');
         if (out->n == HK_SERVERS_MAX)
             return "names more than 16 servers";
-        if (!read_server(one, port, &out->at[out->n]))
+        if (!hk_server_parse(one, port, &out->at[out->n]))
             return "has a host or port that is not valid";
         out->n++;
     }

@@ -21,7 +21,7 @@ struct hk_server_scheme {
     const char *wrong; /* what to say of another one */
 };
 
-extern const struct hk_server_scheme hk_scheme_amqp;
+extern const struct hk_server_scheme hk_scheme_amqp, hk_scheme_nats, hk_scheme_redis, hk_scheme_mqtt;
 
 struct hk_server {
     char host[HK_SERVER_HOST_MAX]; /* a name, or an address without brackets */
@@ -36,6 +36,8 @@ struct hk_servers {
     char path[HK_SERVERS_TEXT_MAX]; /* behind the slash */
 };
 
+/* One of them: host, host:port, [v6] or [v6]:port, as brokers name others to go to. False: it is none. */
+bool hk_server_parse(struct hk_str text, uint16_t port, struct hk_server *out);
 /* NULL: it is good, and `out` is filled. Otherwise what is wrong, as the end of a sentence ("must …"), and `out` is undefined. */
 const char *hk_servers_parse(struct hk_str url, const struct hk_server_scheme *scheme,
                              struct hk_servers *out);

@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What must hold between the options of a broker, and what its URL says. */
+#include "base/parse.h"
 #include "base/servers.h"
 #include "base/str.h"
 #include "config/tables.h"
@@ -19,6 +20,27 @@ bool hk_text_check_amqp_url(struct hk_str s, char why[HK_WHY_MAX])
     return check_url(s, &hk_scheme_amqp, why);
 }
 
+bool hk_text_check_nats_url(struct hk_str s, char why[HK_WHY_MAX])
+{
+    return check_url(s, &hk_scheme_nats, why);
+}
+
+bool hk_text_check_mqtt_url(struct hk_str s, char why[HK_WHY_MAX])
+{
+    return check_url(s, &hk_scheme_mqtt, why);
+}
+
+bool hk_text_check_redis_url(struct hk_str s, char why[HK_WHY_MAX])
+{
+    struct hk_servers servers;
+    uint64_t db = 0;
+    if (!check_url(s, &hk_scheme_redis, why))
+        return false;
+    return hk_servers_parse(s, &hk_scheme_redis, &servers) || !servers.path[0] ||
+           (hk_parse_u64(hk_str_of(servers.path), &db, NULL) == HK_OK && db <= UINT16_MAX) ||
+           hk_text_refuse(why, "must have a number behind the slash: the database");
+}
+
 bool hk_text_check_broker_name(struct hk_str s, char why[HK_WHY_MAX])
 {
     const char *wrong = hk_name_wrong(s);
@@ -35,6 +57,12 @@ static const struct hk_server_scheme *scheme_of(enum hk_conf_kind kind)
         break;
     case HK_KIND_AMQP:
         return &hk_scheme_amqp;
+    case HK_KIND_NATS:
+        return &hk_scheme_nats;
+    case HK_KIND_REDIS:
+        return &hk_scheme_redis;
+    case HK_KIND_MQTT:
+        return &hk_scheme_mqtt;
     }
     return NULL;
 }
@@ -81,4 +109,25 @@ static void check_servers(struct hk_walk *walk, const struct hk_yaml_node *node,
 void hk_check_amqp(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {
     check_servers(walk, node, &((const struct hk_conf_amqp *)section)->servers, &hk_scheme_amqp);
+}
+
+void hk_check_nats(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    const struct hk_conf_nats *nats = section;
+    check_servers(walk, node, &nats->servers, &hk_scheme_nats);
+    if (hk_walk_failed(walk))
+        return;
+    if ((nats->token != NULL) + (nats->creds_file != NULL) + (nats->servers.password != NULL) > 1)
+        hk_walk_error(walk, hk_walk_at(walk, node, "url"),
+                      "give one of \"password\", \"token\" and \"creds_file\": each is a log-in of its own");
+}
+
+void hk_check_redis(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    check_servers(walk, node, &((const struct hk_conf_redis *)section)->servers, &hk_scheme_redis);
+}
+
+void hk_check_mqtt(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    check_servers(walk, node, &((const struct hk_conf_mqtt *)section)->servers, &hk_scheme_mqtt);
 }

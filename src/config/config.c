@@ -476,6 +476,12 @@ const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *
         break;
     case HK_KIND_AMQP:
         return &destination->amqp.servers;
+    case HK_KIND_NATS:
+        return &destination->nats.servers;
+    case HK_KIND_REDIS:
+        return &destination->redis.servers;
+    case HK_KIND_MQTT:
+        return &destination->mqtt.servers;
     }
     return NULL;
 }
@@ -501,7 +507,13 @@ bool hk_conf_has_files(const struct hk_conf_destination *destination)
     switch (destination->kind) {
     case HK_KIND_HTTP:
         return h->ca_file || h->cert_file || h->key_file;
+    case HK_KIND_NATS:
+        if (destination->nats.creds_file)
+            return true;
+        return s->ca_file || s->cert_file || s->key_file;
     case HK_KIND_AMQP:
+    case HK_KIND_REDIS:
+    case HK_KIND_MQTT:
         return s->ca_file || s->cert_file || s->key_file;
     case HK_KIND_KAFKA:
         return k->ca_file || k->cert_file || k->key_file;

@@ -238,6 +238,45 @@ struct hk_conf_amqp {
     uint64_t heartbeat_ms;
 };
 
+enum hk_conf_nats_id {
+    HK_NATS_ID_MESSAGE = 0,
+    HK_NATS_ID_DESTINATION
+};
+
+/* NATS JetStream. */
+struct hk_conf_nats {
+    uint32_t given;
+    struct hk_conf_servers servers;
+    const char *subject;    /* payload/names.h */
+    const char *token;      /* NULL: none */
+    const char *creds_file; /* NULL: none */
+    const char *inbox;
+    enum hk_conf_nats_id msg_id;
+    uint64_t heartbeat_ms;
+};
+
+/* Redis and Valkey Streams. */
+struct hk_conf_redis {
+    uint32_t given;
+    struct hk_conf_servers servers;
+    const char *stream; /* payload/names.h */
+    bool create;
+    uint64_t max_len;  /* 0: not trimmed */
+    uint64_t dedup_ms; /* 0: off */
+    uint64_t heartbeat_ms;
+};
+
+/* MQTT 5. */
+struct hk_conf_mqtt {
+    uint32_t given;
+    struct hk_conf_servers servers;
+    const char *topic;     /* payload/names.h */
+    const char *client_id; /* NULL: one of our own making */
+    uint32_t qos;          /* 1 or 2 */
+    bool retain, require_subscriber;
+    uint64_t heartbeat_ms;
+};
+
 enum hk_conf_mechanism {
     HK_MECHANISM_PLAIN = 0,
     HK_MECHANISM_SCRAM_256,
@@ -286,6 +325,9 @@ enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
     HK_KIND_HTTP = 0,
     HK_KIND_NULL,
     HK_KIND_AMQP,
+    HK_KIND_NATS,
+    HK_KIND_REDIS,
+    HK_KIND_MQTT,
     HK_KIND_KAFKA,
     HK_NKINDS
 };
@@ -356,6 +398,9 @@ struct hk_conf_destination {
     struct hk_conf_http http;
     struct hk_conf_null null;
     struct hk_conf_amqp amqp;
+    struct hk_conf_nats nats;
+    struct hk_conf_redis redis;
+    struct hk_conf_mqtt mqtt;
     struct hk_conf_kafka kafka;
     struct hk_conf_queue queue;
     const char *policy;                    /* the default one's name when none was given */

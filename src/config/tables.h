@@ -223,6 +223,9 @@ enum {
     HK_DEST_HTTP_OPT = HK_DEST_KINDS_OPT,
     HK_DEST_NULL_OPT,
     HK_DEST_AMQP_OPT,
+    HK_DEST_NATS_OPT,
+    HK_DEST_REDIS_OPT,
+    HK_DEST_MQTT_OPT,
     HK_DEST_KAFKA_OPT,
     HK_DEST_POLICY_OPT,
     HK_DEST_LIMITS_OPT,
@@ -292,6 +295,10 @@ enum {
 
 extern const struct hk_opt_table hk_root_table;
 extern const struct hk_opt_table hk_destination_table;
+extern const struct hk_opt_table hk_amqp_table, hk_nats_table, hk_redis_table,
+    hk_mqtt_table;                                              /* tables_brokers.c */
+extern const struct hk_opt_table hk_proxy_table;                /* proxies.c */
+extern const struct hk_opt_table hk_channel_table;              /* tables_alerts.c */
 extern const struct hk_opt_table hk_amqp_table;                 /* tables_brokers.c */
 extern const struct hk_opt_table hk_kafka_table, hk_sasl_table; /* tables_kafka.c */
 extern const struct hk_opt_table hk_proxy_table;                /* proxies.c */
@@ -321,6 +328,9 @@ void hk_check_proxy(struct hk_walk *walk, const struct hk_yaml_node *node, void 
 void hk_check_header(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_amqp(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_nats(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_mqtt(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_redis(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_kafka(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);

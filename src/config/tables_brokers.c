@@ -66,3 +66,104 @@ const struct hk_opt_table hk_amqp_table = {
     .example = "{ url: \"amqps://relay@rabbit.example/orders\", exchange: events }",
     .check = hk_check_amqp,
 };
+
+/* ---- NATS ---- */
+
+static const struct hk_word nats_id_words[] = {
+    {"message", HK_NATS_ID_MESSAGE}, {"destination", HK_NATS_ID_DESTINATION}, {NULL, 0}};
+
+static const struct hk_opt nats_opts[] = {
+    {"url", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_nats, servers.url), .min = 1, .max = 2048,
+     .check = hk_text_check_nats_url, .example = "tls://relay@nats.example",
+     .help = "servers, commas between them; nats:// or tls://"},
+    {"subject", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_nats, subject), .min = 1, NAME,
+     .example = "\"events.{event_type}\"", .help = "may hold {event_type}, {message_key} and {destination}"},
+    {"token", HK_OPT_STRING, HK_OPT_SECRET, AT(struct hk_conf_nats, token), .min = 1, .max = 1024,
+     .check = hk_text_check_printable, .example = "\"${NATS_TOKEN}\"",
+     .help = "instead of a user and a password"},
+    {"creds_file", HK_OPT_PATH, AT(struct hk_conf_nats, creds_file), .min = 1, .max = 4096,
+     .otherwise = "none", .example = "relay.creds",
+     .help = "instead of them: a JWT and an nkey seed, or a seed alone"},
+    {"inbox", HK_OPT_STRING, AT(struct hk_conf_nats, inbox), .min = 1, .max = 200,
+     .check = hk_text_check_printable, .fallback = "_INBOX",
+     .help = "prefix of the subjects that confirms come to"},
+    {"msg_id", HK_OPT_ENUM, AT(struct hk_conf_nats, msg_id), .words = nats_id_words, .fallback = "message",
+     .help =
+         "Nats-Msg-Id: the message_id, or message_id/destination where several destinations share a stream"},
+    {"heartbeat", HK_OPT_DURATION, AT(struct hk_conf_nats, heartbeat_ms), .min = 1000, .max = 3600000,
+     .fallback = "10s", .help = "a server that is silent for twice as long is given up"},
+    BROKER_OPTS(struct hk_conf_nats, "of the url's user"),
+};
+
+const struct hk_opt_table hk_nats_table = {
+    .name = "nats",
+    .where = "destinations.NAME.nats",
+    .size = sizeof(struct hk_conf_nats),
+    .opts = nats_opts,
+    .n_opts = HK_COUNT(nats_opts),
+    .example = "{ url: \"tls://relay@nats.example\", subject: \"events.{event_type}\" }",
+    .check = hk_check_nats,
+};
+
+/* ---- Redis ---- */
+
+static const struct hk_opt redis_opts[] = {
+    {"url", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_redis, servers.url), .min = 1, .max = 2048,
+     .check = hk_text_check_redis_url, .example = "rediss://relay@redis.example/0",
+     .help = "servers, commas between them, user and number of the database"},
+    {"stream", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_redis, stream), .min = 1, NAME,
+     .example = "events", .help = "may hold {event_type}, {message_key} and {destination}"},
+    {"create", HK_OPT_BOOL, AT(struct hk_conf_redis, create), .fallback = "true",
+     .help = "make a stream that is missing; false: its messages are refused"},
+    {"max_len", HK_OPT_U64, AT(struct hk_conf_redis, max_len), .min = 1, .max = 1000000000000,
+     .word = "unlimited", .word_value = 0, .fallback = "unlimited",
+     .help = "about so many entries are kept; older ones are dropped, also those that nobody has read"},
+    {"dedup", HK_OPT_DURATION, AT(struct hk_conf_redis, dedup_ms), .min = 1, .max = 604800000, .word = "off",
+     .word_value = 0, .fallback = "off",
+     .help = "for how long an id is remembered, so that a repeat is not added"},
+    {"heartbeat", HK_OPT_DURATION, AT(struct hk_conf_redis, heartbeat_ms), .min = 1000, .max = 3600000,
+     .fallback = "10s", .help = "a server that is silent for twice as long is given up"},
+    BROKER_OPTS(struct hk_conf_redis, "of the url's user, or of the default user"),
+};
+
+const struct hk_opt_table hk_redis_table = {
+    .name = "redis",
+    .where = "destinations.NAME.redis",
+    .size = sizeof(struct hk_conf_redis),
+    .opts = redis_opts,
+    .n_opts = HK_COUNT(redis_opts),
+    .example = "{ url: \"rediss://relay@redis.example\", stream: events }",
+    .check = hk_check_redis,
+};
+
+/* ---- MQTT ---- */
+
+static const struct hk_opt mqtt_opts[] = {
+    {"url", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_mqtt, servers.url), .min = 1, .max = 2048,
+     .check = hk_text_check_mqtt_url, .example = "mqtts://relay@mqtt.example",
+     .help = "servers, commas between them, and user"},
+    {"topic", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_mqtt, topic), .min = 1, NAME,
+     .example = "\"events/{event_type}\"", .help = "may hold {event_type}, {message_key} and {destination}"},
+    {"qos", HK_OPT_U32, AT(struct hk_conf_mqtt, qos), .min = 1, .max = 2, .fallback = "1",
+     .help = "1: at least once; 2: the broker drops repeats of one attempt"},
+    {"retain", HK_OPT_BOOL, AT(struct hk_conf_mqtt, retain), .fallback = "false",
+     .help = "the broker keeps the last message of a topic for those that come later"},
+    {"require_subscriber", HK_OPT_BOOL, AT(struct hk_conf_mqtt, require_subscriber), .fallback = "false",
+     .help = "a message that nobody has subscribed to is refused; else it counts as sent"},
+    {"client_id", HK_OPT_STRING, AT(struct hk_conf_mqtt, client_id), .min = 1, .max = 255,
+     .check = hk_text_check_printable, .otherwise = "one for each connection", .example = "relay-1",
+     .help = "for brokers that want a known one; two relays with the same one throw each other out"},
+    {"heartbeat", HK_OPT_DURATION, AT(struct hk_conf_mqtt, heartbeat_ms), .min = 1000, .max = 3600000,
+     .fallback = "10s", .help = "a server that is silent for twice as long is given up"},
+    BROKER_OPTS(struct hk_conf_mqtt, "of the url's user"),
+};
+
+const struct hk_opt_table hk_mqtt_table = {
+    .name = "mqtt",
+    .where = "destinations.NAME.mqtt",
+    .size = sizeof(struct hk_conf_mqtt),
+    .opts = mqtt_opts,
+    .n_opts = HK_COUNT(mqtt_opts),
+    .example = "{ url: \"mqtts://relay@mqtt.example\", topic: \"events/{event_type}\" }",
+    .check = hk_check_mqtt,
+};

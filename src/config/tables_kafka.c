@@ -6,6 +6,7 @@
 #include "config/tables.h"
 #include "config/text.h"
 #include "config/walk.h"
+#include "payload/names.h"
 
 #define AT(type, member) .offset = offsetof(type, member)
 
@@ -66,28 +67,19 @@ static bool check_brokers(struct hk_str value, char why[HK_WHY_MAX])
     return true;
 }
 
-static bool is_field(struct hk_str s)
-{
-    return hk_str_eq(s, hk_str_of("event_type")) || hk_str_eq(s, hk_str_of("message_key")) ||
-           hk_str_eq(s, hk_str_of("destination"));
-}
-
+/* Fields may stand in it; what they stand for is looked at when a message is sent. */
 static bool check_topic(struct hk_str value, char why[HK_WHY_MAX])
 {
-    for (size_t i = 0; i < value.len; i++) {
-        const char *end = value.ptr[i] == '{' ? memchr(value.ptr + i, '}', value.len - i) : NULL;
-        size_t len = end ? (size_t)(end - value.ptr) - i - 1 : 0;
-        if (end && !is_field((struct hk_str){value.ptr + i + 1, len}))
-            return hk_text_refuse(
-                why, "names no field of a message: {event_type}, {message_key} and {destination} do");
-        i += end ? len + 1 : 0;
-        if (!end && !hk_ascii_isalpha(value.ptr[i]) && !hk_ascii_isdigit(value.ptr[i]) &&
-            !memchr("._-", value.ptr[i], 3))
-            return hk_text_refuse(
-                why,
-                "may hold letters, digits, '.', '_' and '-', and {event_type}, {message_key}, {destination}");
+    const char *wrong = hk_name_wrong(value);
+    bool field = false;
+    for (size_t i = 0; i < value.len && !wrong; i++) {
+        char c = value.ptr[i];
+        field = c == '{' || (field && c != '}');
+        if (!field && c != '}' && !hk_ascii_isalpha(c) && !hk_ascii_isdigit(c) && !memchr("._-", c, 3))
+            wrong =
+                "may hold letters, digits, '.', '_' and '-', and {event_type}, {message_key}, {destination}";
     }
-    return true;
+    return !wrong || hk_text_refuse(why, wrong);
 }
 
 static const struct hk_opt kafka_opts[HK_KAFKA_NOPTS] = {

@@ -25,7 +25,10 @@ bool hk_text_url_is_local(const char *url);
 
 hk_opt_check_fn hk_text_check_store_url;
 hk_opt_check_fn hk_text_check_http_url;
-hk_opt_check_fn hk_text_check_amqp_url; /* this and the next are in check_brokers.c */
+hk_opt_check_fn hk_text_check_amqp_url; /* this and the next ones are in check_brokers.c */
+hk_opt_check_fn hk_text_check_nats_url;
+hk_opt_check_fn hk_text_check_redis_url;
+hk_opt_check_fn hk_text_check_mqtt_url;
 hk_opt_check_fn hk_text_check_broker_name;
 hk_opt_check_fn hk_text_check_queue;  /* projects/P/locations/L/queues/Q */
 hk_opt_check_fn hk_text_check_target; /* such a URL, or the word that leaves it to each message */

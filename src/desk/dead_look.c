@@ -280,11 +280,9 @@ static bool add_url(struct hk_desk *desk, const struct hk_caller *caller, struct
     const struct hk_conf_destination *conf = NULL;
     struct hk_err err = {.message = ""};
     enum hk_code rc = hk_desk_destination(desk, s->letter.destination, false, mem, &conf, &err);
-    const struct hk_conf_servers *broker = rc == HK_OK && conf ? hk_conf_servers(conf) : NULL;
-    const char *shown = rc == HK_OK && conf ? hk_conf_url(conf, room) : NULL;
-    if (!shown)
+    if (rc != HK_OK || !conf || !conf->http.url) /* a broker's is of no use to who tries a request by hand */
         return true;
-    const char *whole = broker ? broker->url : conf->http.url ? conf->http.url : shown;
+    const char *whole = conf->http.url, *shown = hk_conf_url(conf, room);
     if (hk_conf_is_targeted(conf) && hk_target_read(s->letter.headers, HK_TARGET_URL, own, sizeof own)) {
         whole = own;
         shown = hk_url_show(hk_str_of(own), room);

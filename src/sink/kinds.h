@@ -28,6 +28,9 @@ struct hk_sink_kind {
 extern const struct hk_sink_kind hk_sink_kind_http;
 extern const struct hk_sink_kind hk_sink_kind_null;
 extern const struct hk_sink_kind hk_sink_kind_amqp;
+extern const struct hk_sink_kind hk_sink_kind_nats;
+extern const struct hk_sink_kind hk_sink_kind_redis;
+extern const struct hk_sink_kind hk_sink_kind_mqtt;
 extern const struct hk_sink_kind hk_sink_kind_kafka;
 
 const struct hk_sink_kind *hk_sink_kind_of(const struct hk_conf_destination *conf);

@@ -155,8 +155,13 @@ def the_application_needs_no_new_rights_of_its_own():
             w.hikyaku("adopt", "--from", "debezium", "--apply", *WHY)
             app = postgres.Connection(postgres.cluster().url(w.db).replace("hikyaku@", f"{role}@"))
             app.execute(event(payload='{}')[0], event(payload='{}')[1])
-            app.close()
             assert len(w.rows()) == 1
+            # With --done the trigger also changes the application's row, with the application's rights.
+            w.do(POLLED, f'GRANT INSERT ON "OutboxMessages" TO {role}')
+            w.hikyaku("adopt", "--from", "polling", "--table", "public.OutboxMessages", "--done", "Moved", "--apply", *WHY)
+            app.execute("""INSERT INTO "OutboxMessages" ("EventType", "Payload") VALUES ('A', 'x')""")
+            app.close()
+            assert w.sql('SELECT "Status" FROM "OutboxMessages"') == [("Moved",)] and len(w.rows()) == 2
             code, text = w.try_hikyaku("--db", postgres.cluster().url(w.db).replace("hikyaku@", f"{role}@"), "adopt", "--from", "debezium", "--apply", *WHY)
             assert code != 0 and "permission denied" in text, (code, text)
         finally:

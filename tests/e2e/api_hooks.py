@@ -30,6 +30,9 @@ RIGHT = {
     "messages_cancel_one": WHY,
     "messages_restore": {**SHOP, **WHY},
     "messages_retry": WHY,
+    "messages_erase": {"ids": ["<message>"], "dry_run": True, **WHY},
+    "keys_rotate": WHY,
+    "keys_retire": WHY,
     "destinations_create": {"destination": "<made>", "definition": {"null": {}}, **WHY},
     "destinations_update": {"definition": {"null": {"latency": "1ms"}}, **WHY},
     "destinations_delete": WHY,
@@ -55,6 +58,7 @@ RIGHT = {
     "dead_resolve": {"ids": ["<letter>"], **WHY},
     "dead_discard": {"ids": ["<letter>"], **WHY},
     "dead_restore": {"ids": ["<letter>"], **WHY},
+    "dead_erase": {"ids": ["<letter>"], "dry_run": True, **WHY},
     "dead_note": {"text": "looked at"},
     "redrive_plan": {**SHOP, "rate": "10/s"},
     "redrive_start": {**SHOP, "rate": "10/s", "dry_run": True},
@@ -74,7 +78,7 @@ NAMED = {"redrive_show": {"id": "<redrive>"}, "redrive_cancel": {"id": "<redrive
          "destinations_update": {"destination": "kept"}, "destinations_delete": {"destination": "<doomed>"},
          **{f"queues_{verb}": {"name": "kept"} for verb in ("show", "update", "purge", "pause", "resume")}, "queues_delete": {"name": "<doomed>"},
          "messages_cancel_one": {"message_id": "<waiting>"}, "messages_retry": {"message_id": "<failed>"}}
-NAMES = {"id": "<letter>", "job_id": "<job>", "message_id": "<message>", "destination": "shop", "name": "quick", "token": "spare"}
+NAMES = {"id": "<letter>", "job_id": "<job>", "message_id": "<message>", "destination": "shop", "name": "quick", "token": "spare", "key_id": "older"}
 
 known = {name: itertools.cycle(values)
          for name, values in json.loads(pathlib.Path(os.environ["KNOWN"]).read_text(encoding="utf-8")).items()}

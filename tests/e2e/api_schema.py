@@ -19,6 +19,7 @@ import tempfile
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from api import Served
+from rest import write_key
 from support import Answer, QUICK, Receiver, Skip, clean_environment, now_ms, run_tests, until
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -114,6 +115,11 @@ class Described(Served):
                          queues={},
                          channels={"chat": {"slack": {"url": self.chat.url("chat")}, "allow": ["127.0.0.0/8"]}},
                          alerts={"rules": [{"name": "died", "when": "dead_letter"}]})
+        keys = ("newer", "older")
+        for key in keys:
+            write_key(self.path(key))
+        self.config["seal"] = {"mode": "end", "store": "shop", "keys": [{"id": key, "file": key} for key in keys]}
+        self.write_config()
 
     def __exit__(self, *error):
         try:

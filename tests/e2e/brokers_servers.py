@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Real brokers for the end-to-end tests, each in the test's own folder and on a port of its own, and a proxy that cuts connections
 after so many bytes."""
+import base64
+import json
 import os
-import re
 import shutil
 import signal
 import socket
@@ -301,3 +302,243 @@ class Cutter:
 
     def close(self):
         self.listener.close()
+
+
+# ---- NATS ----
+
+class Nats(Server):
+    package, program = "nats-server", "nats-server"
+
+    def __init__(self, world, settings="", name="nats"):
+        super().__init__(world, name)
+        self.settings = settings
+
+    def command(self):
+        (self.folder / "n.conf").write_text(f"listen: 127.0.0.1:{self.port}\njetstream {{store_dir: \"js\"}}\n{self.settings}\n", encoding="ascii")
+        return [self.found, "-c", "n.conf"]
+
+
+class NatsClient:
+    """Requests, and what a stream holds."""
+
+    def __init__(self, port, **login):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        self.rest, self.n = b"", 0
+        assert self.line().startswith(b"INFO ")
+        connect = json.dumps({"verbose": False, "pedantic": False, "headers": True, "no_responders": True, **login})
+        self.socket.sendall(f"CONNECT {connect}\r\nSUB _INBOX.test.* 1\r\nPING\r\n".encode())
+        while (line := self.line()) != b"PONG":
+            assert not line.startswith(b"-ERR"), line
+
+    def more(self):
+        data = self.socket.recv(1 << 20)
+        assert data, "the server has closed the connection"
+        self.rest += data
+
+    def line(self):
+        while b"\r\n" not in self.rest:
+            self.more()
+        line, self.rest = self.rest.split(b"\r\n", 1)
+        return line
+
+    def take(self, n):
+        while len(self.rest) < n + 2:
+            self.more()
+        data, self.rest = self.rest[:n], self.rest[n + 2:]
+        return data
+
+    def ask(self, subject, **request):
+        self.n += 1
+        body = json.dumps(request).encode() if request else b""
+        self.socket.sendall(f"PUB {subject} _INBOX.test.{self.n} {len(body)}\r\n".encode() + body + b"\r\n")
+        while True:
+            words = self.line().split()
+            if words[0] in (b"MSG", b"HMSG"):
+                data = self.take(int(words[-1]))
+                return json.loads(data) if words[0] == b"MSG" else {"error": data.decode()}
+
+    def stream(self, name, *subjects, **more):
+        got = self.ask(f"$JS.API.STREAM.CREATE.{name}", name=name, subjects=list(subjects), storage="file", **more)
+        assert "error" not in got, got
+
+    def delete(self, name):
+        assert self.ask(f"$JS.API.STREAM.DELETE.{name}")["success"]
+
+    def messages(self, name):
+        """All messages of a stream as (subject, headers, body), in order."""
+        state = self.ask(f"$JS.API.STREAM.INFO.{name}")["state"]
+        found = []
+        for seq in range(state["first_seq"], state["last_seq"] + 1):
+            m = self.ask(f"$JS.API.STREAM.MSG.GET.{name}", seq=seq)
+            if "error" in m:
+                continue
+            m = m["message"]
+            lines = base64.b64decode(m.get("hdrs", "")).decode().split("\r\n")[1:]
+            found.append((m["subject"], dict(line.split(": ", 1) for line in lines if line), base64.b64decode(m.get("data", ""))))
+        return found
+
+    def close(self):
+        self.socket.close()
+
+
+# ---- Redis ----
+
+class Redis(Server):
+    package, program = "redis-server", "redis-server"
+
+    def __init__(self, world, *settings, name="redis"):
+        super().__init__(world, name)
+        self.settings = settings
+
+    def command(self):
+        return [self.found, "--port", str(self.port), "--bind", "127.0.0.1", "--appendonly", "yes", "--appendfsync", "always", "--save", "",
+                "--dir", str(self.folder), *self.settings]
+
+    def up(self):
+        try:
+            return RedisClient(self.port).ask("PING") is not None
+        except OSError:
+            return False
+
+
+class RedisError(Exception):
+    pass
+
+
+class RedisClient:
+    def __init__(self, port):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        self.file = self.socket.makefile("rb")
+
+    def ask(self, *words):
+        words = [str(w).encode() if not isinstance(w, bytes) else w for w in words]
+        self.socket.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%s\r\n" % (len(w), w) for w in words))
+        return self.reply()
+
+    def reply(self):
+        line = self.file.readline()
+        if not line:
+            raise OSError("the server has closed the connection")
+        kind, rest = line[:1], line[1:-2]
+        if kind == b"-":
+            if rest.startswith(b"LOADING"):
+                return None
+            raise RedisError(rest.decode())
+        if kind == b"$":
+            return None if rest == b"-1" else self.file.read(int(rest) + 2)[:-2]
+        if kind == b"*":
+            return None if rest == b"-1" else [self.reply() for _ in range(int(rest))]
+        return int(rest) if kind == b":" else rest
+
+    def entries(self, stream):
+        """All entries as dicts of text."""
+        return [dict(zip((k.decode() for k in fields[::2]), (v.decode() for v in fields[1::2]))) for _, fields in self.ask("XRANGE", stream, "-", "+")]
+
+    def close(self):
+        self.file.close()
+        self.socket.close()
+
+
+# ---- MQTT ----
+
+class Mosquitto(Server):
+    package, program = "mosquitto", "mosquitto"
+
+    def __init__(self, world, settings="", name="mosquitto"):
+        super().__init__(world, name)
+        self.settings = settings
+
+    def command(self):
+        os.chmod(self.folder, 0o777)  # Mosquitto gives up root
+        (self.folder / "m.conf").write_text(f"listener {self.port} 127.0.0.1\nmax_queued_messages 0\n{self.settings}\n", encoding="ascii")
+        return [self.found, "-c", "m.conf"]
+
+
+class MqttClient:
+    """Subscribes with a session that outlives the connection, and collects what comes; MQTT 5."""
+
+    def __init__(self, port, topic, client="witness", user=None, password=None):
+        self.socket = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
+        self.rest, self.got = b"", []
+        flags = 0xC0 if user else 0
+        login = self.text(user) + self.text(password) if user else b""
+        self.send(0x10, self.text("MQTT") + bytes([5, flags, 0, 0]) + b"\x05\x11\xff\xff\xff\xff" + self.text(client) + login)
+        kind, body = self.read()
+        assert kind >> 4 == 2 and body[1] == 0, (kind, body)
+        if topic:
+            self.send(0x82, b"\0\1\0" + self.text(topic) + b"\1")
+            while self.read()[0] >> 4 != 9:
+                pass
+
+    @staticmethod
+    def text(s):
+        return len(s.encode()).to_bytes(2, "big") + s.encode()
+
+    def send(self, first, body):
+        size, n = b"", len(body)
+        while True:
+            size += bytes([n & 0x7F | (0x80 if n > 0x7F else 0)])
+            n >>= 7
+            if not n:
+                break
+        self.socket.sendall(bytes([first]) + size + body)
+
+    def whole(self):
+        """The length of the packet that is there: (head, body); None: not yet."""
+        length, shift = 0, 0
+        for at in range(1, 5):
+            if len(self.rest) <= at:
+                return None
+            length |= (self.rest[at] & 0x7F) << shift
+            shift += 7
+            if not self.rest[at] & 0x80:
+                return (at + 1, length) if len(self.rest) >= at + 1 + length else None
+        raise AssertionError("no MQTT")
+
+    def read(self):
+        while not (found := self.whole()):
+            data = self.socket.recv(1 << 20)
+            assert data, "the broker has closed the connection"
+            self.rest += data
+        head, length = found
+        kind, body = self.rest[0], self.rest[head:head + length]
+        self.rest = self.rest[head + length:]
+        if kind >> 4 == 3:
+            self.keep(kind, body)
+        return kind, body
+
+    def keep(self, kind, body):
+        n = int.from_bytes(body[:2], "big")
+        topic, at = body[2:2 + n].decode(), 2 + n
+        if kind & 6:
+            self.send(0x40, body[at:at + 2])
+            at += 2
+        length, shift = 0, 0
+        while True:
+            byte = body[at]
+            at += 1
+            length |= (byte & 0x7F) << shift
+            shift += 7
+            if not byte & 0x80:
+                break
+        end, properties = at + length, {}
+        while at < end:
+            code = body[at]
+            n = int.from_bytes(body[at + 1:at + 3], "big")
+            first, at = body[at + 3:at + 3 + n].decode(), at + 3 + n
+            if code == 0x26:
+                n = int.from_bytes(body[at:at + 2], "big")
+                properties[first], at = body[at + 2:at + 2 + n].decode(), at + 2 + n
+            else:
+                properties[code] = first
+        self.got.append((topic, properties, body[end:]))
+
+    def messages(self, n, seconds=PATIENCE):
+        """Until n are there."""
+        end = time.monotonic() + seconds
+        while len(self.got) < n and time.monotonic() < end:
+            self.read()
+        return self.got
+
+    def close(self):
+        self.socket.close()

@@ -124,10 +124,8 @@ static enum hk_code join(struct hk_amqp_sink *a, const struct hk_amqp_options *o
         return rc;
     a->conn = (struct hk_amqp_conn *)a->broker.link;
     a->conn->heartbeat_s = (uint16_t)heartbeat_s;
-    if (!a->conn->in.max) {
-        hk_buf_init(&a->conn->in, 2 * HK_AMQP_FRAME_MAX);
+    if (!a->conn->out.max)
         hk_buf_init(&a->conn->out, OUT_MAX);
-    }
     return HK_OK;
 }
 

@@ -247,10 +247,11 @@ static void on_frame(struct hk_amqp_conn *conn, const struct hk_amqp_frame *fram
         on_connection_method(conn, &m);
 }
 
-/* Frames that are there as a whole; what is left of `in` is the beginning of one. */
-static size_t read_frames(struct hk_amqp_conn *conn, struct hk_str in)
+static size_t on_read(struct hk_link *link, struct hk_str in)
 {
-    const struct hk_stream *stream = conn->link.stream;
+    struct hk_amqp_conn *conn = of(link);
+    const struct hk_stream *stream = link->stream;
+    conn->quiet = 0;
     size_t at = 0;
     while (conn->link.stream == stream && at < in.len) {
         struct hk_amqp_frame frame;
@@ -270,30 +271,6 @@ static size_t read_frames(struct hk_amqp_conn *conn, struct hk_str in)
     return at;
 }
 
-/* `in` is emptied when the connection is lost, which may happen while its bytes are being read: so they are read from a copy. */
-static void on_came(struct hk_link *link, struct hk_str bytes)
-{
-    struct hk_amqp_conn *conn = of(link);
-    const struct hk_stream *stream = link->stream;
-    struct hk_buf in = conn->in;
-    struct hk_str all = bytes;
-    hk_buf_init(&conn->in, in.max);
-    conn->quiet = 0;
-    if (in.len) {
-        (void)hk_buf_add(&in, bytes.ptr, bytes.len);
-        all = hk_buf_str(&in);
-    }
-    if (hk_buf_status(&in) != HK_OK) {
-        hk_link_fail(link, HK_FAULT_LOCAL, NULL, "out of memory");
-    } else {
-        size_t used = read_frames(conn, all);
-        if (link->stream == stream && used < all.len &&
-            hk_buf_add(&conn->in, all.ptr + used, all.len - used) != HK_OK)
-            hk_link_fail(link, HK_FAULT_LOCAL, NULL, "out of memory");
-    }
-    hk_buf_fini(&in);
-}
-
 static void on_opened(struct hk_link *link)
 {
     (void)hk_link_write(link, "AMQP\0\0\x09\x01", 8);
@@ -302,7 +279,6 @@ static void on_opened(struct hk_link *link)
 static void on_lost(struct hk_link *link)
 {
     struct hk_amqp_conn *conn = of(link);
-    hk_buf_reset(&conn->in);
     hk_buf_reset(&conn->out);
     conn->blocked = false;
     conn->quiet = 0;
@@ -342,7 +318,6 @@ static void on_bye(struct hk_link *link)
 static void on_fini(struct hk_link *link)
 {
     struct hk_amqp_conn *conn = of(link);
-    hk_buf_fini(&conn->in);
     hk_buf_fini(&conn->out);
     hk_mem_free(conn->channels);
     hk_mem_free(conn->taken);
@@ -350,7 +325,7 @@ static void on_fini(struct hk_link *link)
 
 const struct hk_link_ops hk_amqp_conn_ops = {.kind = "amqp",
                                              .opened = on_opened,
-                                             .came = on_came,
+                                             .read = on_read,
                                              .lost = on_lost,
                                              .beat = on_beat,
                                              .bye = on_bye,

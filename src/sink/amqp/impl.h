@@ -14,7 +14,7 @@ struct hk_amqp_sink;
 
 struct hk_amqp_conn {
     struct hk_link link;
-    struct hk_buf in, out; /* what came of a frame so far; a frame that is being written */
+    struct hk_buf out; /* a frame that is being written */
     uint32_t frame_max;
     uint16_t channel_max, heartbeat_s;
     unsigned quiet; /* beats since something came */

@@ -59,6 +59,19 @@ static void end_flight(struct hk_flight *f)
     move_to(f, &b->ended);
 }
 
+void hk_flight_requeue(struct hk_flight *f)
+{
+    f->redirects++;
+    move_to(f, &f->sink->queued);
+}
+
+void hk_broker_later(struct hk_broker *b)
+{
+    b->wants_later = true;
+    if (!b->running)
+        hk_timer_start(b->soon, 0);
+}
+
 void hk_flight_confirm(struct hk_flight *f, int32_t partition, int64_t sequence)
 {
     f->fault = HK_FAULT_NONE;
@@ -144,9 +157,11 @@ static void show_response(struct hk_broker *b, const struct hk_flight *f)
     hk_buf_reset(&b->shown_response);
     hk_json_init(&json, &b->shown_response, false);
     hk_json_object(&json);
-    if (f->code[0] || f->words[0]) {
+    if (f->code[0]) {
         hk_json_key(&json, "code");
         hk_json_cstr(&json, f->code);
+    }
+    if (f->words[0]) {
         hk_json_key(&json, "text");
         hk_json_cstr(&json, f->words);
     }
@@ -211,6 +226,10 @@ static void on_soon(void *arg)
     if (b->was_busy && !b->closed && !is_full(b)) {
         b->was_busy = false;
         hk_sink_has_room(&b->sink);
+    }
+    if (b->wants_later && !b->closed) {
+        b->wants_later = false;
+        b->ops->later(b);
     }
     b->running = false;
     if (b->closed)
@@ -419,6 +438,11 @@ enum hk_code hk_broker_init(struct hk_broker *b, const struct hk_broker_ops *ops
 enum hk_code hk_broker_join(struct hk_broker *b, const struct hk_link_options *options, struct hk_err *err)
 {
     return hk_link_join(b->loop, options, &b->user, &b->link, err);
+}
+
+enum hk_code hk_broker_change(struct hk_broker *b, const struct hk_link_options *options, struct hk_err *err)
+{
+    return hk_link_change(b->link, options, &b->user, &b->link, err);
 }
 
 void hk_broker_destroy(struct hk_broker *b)

@@ -33,6 +33,7 @@ struct hk_flight {
     uint64_t start_ms, deadline_ms;
     uint64_t number;     /* of the kind: a delivery tag, a request's number */
     uint64_t written_at; /* of the stream: its last byte */
+    unsigned redirects;  /* how often it was written anew */
     bool returned;       /* the broker has given it back, and its confirm is still to come */
 
     /* the verdict */
@@ -69,6 +70,9 @@ struct hk_broker_ops {
     const char *(*blocked)(const struct hk_broker *b);
     /* Where it goes, as members of a JSON object. */
     void (*show)(struct hk_broker *b, const struct hk_message *msg, struct hk_json *json);
+    void (*later)(
+        struct hk_broker
+            *b); /* from the sink's own timer, after hk_broker_later; may change the link. NULL: never */
     void (*fini)(
         struct hk_broker *b); /* leaves the connection tidy, and frees what the longer struct holds */
 };
@@ -86,7 +90,7 @@ struct hk_broker {
     struct hk_flight_list queued, written, ended, spare;
     struct hk_timer *soon, *clock;
     uint64_t clock_ms; /* what it is set to; UINT64_MAX = nothing */
-    bool was_busy, running, closed;
+    bool was_busy, running, closed, wants_later;
     struct hk_fields fields;
     struct hk_buf shown_request, shown_response;
 };
@@ -105,6 +109,9 @@ enum hk_code hk_broker_init(struct hk_broker *b, const struct hk_broker_ops *ops
                             const struct hk_broker_options *options, struct hk_err *err) HK_MUSTCHECK;
 enum hk_code hk_broker_join(struct hk_broker *b, const struct hk_link_options *options,
                             struct hk_err *err) HK_MUSTCHECK;
+/* The same, from one link to another; on error it stays where it is. Only from `later`. */
+enum hk_code hk_broker_change(struct hk_broker *b, const struct hk_link_options *options,
+                              struct hk_err *err) HK_MUSTCHECK;
 void hk_broker_destroy(struct hk_broker *b);
 
 /* For struct hk_sink_ops. */
@@ -118,6 +125,10 @@ void hk_broker_close(struct hk_sink *sink);
 struct hk_broker *hk_broker_of(struct hk_link_user *user);
 void hk_broker_pump(struct hk_broker *b);     /* writes what may be written */
 void hk_broker_has_room(struct hk_broker *b); /* the broker takes messages again */
+/* Runs `later` soon. */
+void hk_broker_later(struct hk_broker *b);
+/* It was written, and the broker has surely not taken it: it is written again. */
+void hk_flight_requeue(struct hk_flight *f);
 void hk_flight_confirm(struct hk_flight *f, int32_t partition, int64_t sequence);
 /* `code` and `words` may be NULL; `error` NULL: made of both. */
 void hk_flight_fail(struct hk_flight *f, enum hk_fault fault, bool possibly_delivered, const char *code,
@@ -135,6 +146,8 @@ void hk_flights_fini(struct hk_flights *f);
 void hk_flights_reset(struct hk_flights *f, uint64_t first); /* empty; the next number is `first` */
 bool hk_flights_add(struct hk_flights *f,
                     struct hk_flight *flight); /* gives it its number; false: no memory, or too many */
+/* A number that is nobody's. False: as above. */
+bool hk_flights_skip(struct hk_flights *f);
 struct hk_flight *hk_flights_get(const struct hk_flights *f,
                                  uint64_t number); /* NULL: settled, forgotten, or never given */
 void hk_flights_drop(struct hk_flights *f, uint64_t number);

@@ -35,6 +35,15 @@ static bool grow(struct hk_flights *f)
     return true;
 }
 
+bool hk_flights_skip(struct hk_flights *f)
+{
+    if (f->next - f->first == f->room && !grow(f))
+        return false;
+    f->at[f->next++ & (f->room - 1)] = NULL;
+    hk_flights_drop(f, f->next - 1);
+    return true;
+}
+
 bool hk_flights_add(struct hk_flights *f, struct hk_flight *flight)
 {
     if (f->next - f->first == f->room && !grow(f))

@@ -15,7 +15,8 @@ enum {
     WAIT_MOST_MS = 5000,
     LASTED_MS = 1000, /* a connection that ends sooner is not tried again at once */
     PENDING_MAX = 256 << 20,
-    KEY_MAX = 64 * 1024
+    KEY_MAX = 64 * 1024,
+    IN_MAX = 512 * 1024 /* the longest unit of any kind, and one reading more */
 };
 
 static void link_connect(struct hk_link *link);
@@ -45,6 +46,7 @@ static void link_drop(struct hk_link *link)
     hk_stream_close(link->stream);
     link->stream = NULL;
     hk_timer_stop(link->timer);
+    hk_buf_reset(&link->in);
     link->ops->lost(link);
 }
 
@@ -101,10 +103,34 @@ static void on_opened(void *arg)
         hk_stream_flush(link->stream);
 }
 
+/* What is left over is kept where the next bytes go. The connection may be lost meanwhile: so what is read is no part of the link. */
+static void read_in(struct hk_link *link, struct hk_str bytes)
+{
+    const struct hk_stream *stream = link->stream;
+    bool was_secured = link->secured;
+    struct hk_buf in = link->in;
+    struct hk_str all = bytes;
+    size_t used = 0;
+    hk_buf_init(&link->in, in.max);
+    if (in.len) {
+        (void)hk_buf_add(&in, bytes.ptr, bytes.len);
+        all = hk_buf_str(&in);
+    }
+    bool ok = hk_buf_status(&in) == HK_OK;
+    if (ok)
+        used = link->ops->read(link, all);
+    if (link->stream == stream && link->secured != was_secured && used < all.len)
+        hk_link_fail(link, HK_FAULT_PROTOCOL, NULL, "the broker goes on in plain where TLS begins");
+    else if (link->stream == stream &&
+             (!ok || hk_buf_add(&link->in, all.ptr + used, all.len - used) != HK_OK))
+        hk_link_fail(link, HK_FAULT_LOCAL, NULL, "out of memory");
+    hk_buf_fini(&in);
+}
+
 static void on_came(void *arg, struct hk_str bytes)
 {
     struct hk_link *link = arg;
-    link->ops->came(link, bytes);
+    read_in(link, bytes);
     if (link->stream)
         hk_stream_flush(link->stream);
 }
@@ -133,7 +159,7 @@ static void link_connect(struct hk_link *link)
     const struct hk_server *server = &link->servers.at[link->server];
     const struct hk_stream_options options = {.host = server->host,
                                               .port = server->port,
-                                              .tls = link->tls,
+                                              .tls = link->ops->tls_later ? NULL : link->tls,
                                               .allow = link->allow,
                                               .n_allow = link->n_allow,
                                               .connect_timeout_ms = CONNECT_MS,
@@ -141,6 +167,7 @@ static void link_connect(struct hk_link *link)
                                               .calls = &calls,
                                               .arg = link};
     struct hk_err err = {.message = ""};
+    link->secured = false;
     if (hk_stream_open(link->loop, &options, &link->stream, &err) == HK_OK) {
         link->phase = HK_LINK_CONNECTING;
         return;
@@ -215,6 +242,22 @@ void hk_link_flush(struct hk_link *link)
         hk_stream_flush(link->stream);
 }
 
+void hk_link_secure(struct hk_link *link)
+{
+    link->secured = true;
+    hk_stream_secure(link->stream, link->tls);
+}
+
+void hk_link_learn(struct hk_link *link, const struct hk_server *server)
+{
+    struct hk_servers *s = &link->servers;
+    for (size_t i = 0; i < s->n; i++)
+        if (s->at[i].port == server->port && strcmp(s->at[i].host, server->host) == 0)
+            return;
+    if (s->n < HK_SERVERS_MAX)
+        s->at[s->n++] = *server;
+}
+
 uint64_t hk_link_sent(const struct hk_link *link)
 {
     return link->stream ? hk_stream_sent(link->stream) : link->sent;
@@ -260,6 +303,7 @@ static void free_link(struct hk_link *link)
         link_drop(link);
     if (link->ops->fini)
         link->ops->fini(link);
+    hk_buf_fini(&link->in);
     hk_timer_free(link->timer);
     hk_stream_tls_free(link->tls);
     hk_mem_free(link->allow);
@@ -302,6 +346,7 @@ static enum hk_code make(struct hk_loop *loop, const struct hk_link_options *o, 
     link->loop = loop;
     link->beat_ms = o->beat_ms;
     hk_buf_init(&link->key, KEY_MAX);
+    hk_buf_init(&link->in, IN_MAX);
     hk_rng_seed(&link->rng, hk_loop_now_ms(loop) ^ (uint64_t)(uintptr_t)link, 0);
     enum hk_code rc = read_options(link, o, err);
     if (rc != HK_OK) {
@@ -316,8 +361,8 @@ static enum hk_code make(struct hk_loop *loop, const struct hk_link_options *o, 
     return HK_OK;
 }
 
-enum hk_code hk_link_join(struct hk_loop *loop, const struct hk_link_options *o, struct hk_link_user *user,
-                          struct hk_link **out, struct hk_err *err)
+static enum hk_code find_or_make(struct hk_loop *loop, const struct hk_link_options *o, struct hk_link **out,
+                                 struct hk_err *err)
 {
     struct hk_buf key;
     enum hk_code rc = HK_OK;
@@ -329,11 +374,36 @@ enum hk_code hk_link_join(struct hk_loop *loop, const struct hk_link_options *o,
     if (rc == HK_OK && !link)
         rc = make(loop, o, &key, &link, err);
     wipe_key(&key);
-    if (rc != HK_OK)
-        return rc;
+    if (rc == HK_OK)
+        *out = link;
+    return rc;
+}
+
+static void add_user(struct hk_link *link, struct hk_link_user *user)
+{
     user->next = link->users;
     link->users = user;
-    *out = link;
+}
+
+enum hk_code hk_link_join(struct hk_loop *loop, const struct hk_link_options *o, struct hk_link_user *user,
+                          struct hk_link **out, struct hk_err *err)
+{
+    enum hk_code rc = find_or_make(loop, o, out, err);
+    if (rc == HK_OK)
+        add_user(*out, user);
+    return rc;
+}
+
+enum hk_code hk_link_change(struct hk_link *link, const struct hk_link_options *o, struct hk_link_user *user,
+                            struct hk_link **out, struct hk_err *err)
+{
+    struct hk_link *to = NULL;
+    enum hk_code rc = find_or_make(link->loop, o, &to, err);
+    if (rc != HK_OK || to == link)
+        return rc;
+    hk_link_leave(link, user);
+    add_user(to, user);
+    *out = to;
     return HK_OK;
 }
 

@@ -36,8 +36,10 @@ struct hk_link;
 
 struct hk_link_ops {
     const char *kind;
+    bool tls_later;                       /* it begins in plain: hk_link_secure when it is time */
     void (*opened)(struct hk_link *link); /* the stream is: say hello. hk_link_ready when that is done */
-    void (*came)(struct hk_link *link, struct hk_str bytes);
+    /* Reads what is there as a whole, and returns how many bytes that took; the rest comes again with more behind it. */
+    size_t (*read)(struct hk_link *link, struct hk_str in);
     void (*lost)(struct hk_link *link); /* forget what belonged to the connection */
     void (*beat)(struct hk_link *link); /* once in beat_ms while connected; NULL: never */
     void (*bye)(struct hk_link *link);  /* about to be closed in peace; NULL: nothing to say */
@@ -76,11 +78,13 @@ struct hk_link {
     struct hk_cidr *allow;
     size_t n_allow;
     bool has_cert;
+    bool secured; /* tls_later: by TLS from here on */
     struct hk_link_user *users;
     enum hk_link_phase phase;
     bool wanted; /* somebody has something to send */
     uint64_t ready_ms;
     struct hk_stream *stream;
+    struct hk_buf in;                  /* what came and is not whole yet */
     uint64_t sent;                     /* by the connection before */
     char address[HK_IP_TEXT_MAX + 16]; /* of the last connection; "" = there was none */
     struct hk_timer *timer;            /* the deadline of the greeting, the wait, or the next beat */
@@ -95,6 +99,10 @@ struct hk_link {
 enum hk_code hk_link_join(struct hk_loop *loop, const struct hk_link_options *options,
                           struct hk_link_user *user, struct hk_link **out_link,
                           struct hk_err *err) HK_MUSTCHECK;
+/* From one link to another, which may be the same. On error nothing has changed. */
+enum hk_code hk_link_change(struct hk_link *link, const struct hk_link_options *options,
+                            struct hk_link_user *user, struct hk_link **out_link,
+                            struct hk_err *err) HK_MUSTCHECK;
 /* The last one closes it. */
 void hk_link_leave(struct hk_link *link, struct hk_link_user *user);
 
@@ -105,6 +113,10 @@ uint64_t hk_link_sent(const struct hk_link *link);
 /* ---- for the kind ---- */
 
 void hk_link_ready(struct hk_link *link);
+/* From inside `read`, of the last bytes that came. `opened` runs again. */
+void hk_link_secure(struct hk_link *link);
+/* One more server to go to, as the broker names it; it is checked like the others. One that is known, or too much, is left out. */
+void hk_link_learn(struct hk_link *link, const struct hk_server *server);
 /* It is of no use any more. `code` may be NULL. */
 void hk_link_fail(struct hk_link *link, enum hk_fault fault, const char *code, const char *text);
 /* HK_NOMEM and HK_TOOBIG have failed the link. */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A stream's life: LOOKING_UP -> CONNECTING (one address after the other) -> SHAKING_HANDS (TLS) -> OPEN -> OVER. Only the
  * loop moves it on: `step` does what the phase asks for, and `fail` is the only way to OVER. */
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -394,6 +395,26 @@ static void shake_hands(struct hk_stream *s)
         tls_failed(s, step);
 }
 
+static void start_tls(struct hk_stream *s)
+{
+    s->tls = hk_tls_session_new(s->options.tls, s->fd, s->host);
+    if (!s->tls) {
+        fail(s, HK_FAULT_LOCAL, false, "out of memory");
+        return;
+    }
+    s->phase = SHAKING_HANDS;
+    arm_connect(s, 1);
+    shake_hands(s);
+}
+
+void hk_stream_secure(struct hk_stream *s, struct hk_stream_tls *tls)
+{
+    assert(s->phase == OPEN && !s->tls && !hk_stream_pending(s));
+    s->options.tls = tls;
+    s->deadline_ms = hk_loop_now_ms(s->loop) + s->options.connect_timeout_ms;
+    start_tls(s);
+}
+
 static void connected(struct hk_stream *s)
 {
     int error = 0;
@@ -408,14 +429,7 @@ static void connected(struct hk_stream *s)
         is_open(s);
         return;
     }
-    s->tls = hk_tls_session_new(s->options.tls, s->fd, s->host);
-    if (!s->tls) {
-        fail(s, HK_FAULT_LOCAL, false, "out of memory");
-        return;
-    }
-    s->phase = SHAKING_HANDS;
-    arm_connect(s, 1);
-    shake_hands(s);
+    start_tls(s);
 }
 
 static void move_bytes(struct hk_stream *s)

@@ -69,6 +69,9 @@ enum hk_code hk_stream_open(struct hk_loop *loop, const struct hk_stream_options
 /* Says goodbye if that can be done at once. None of the calls runs again. Accepts NULL. */
 void hk_stream_close(struct hk_stream *stream);
 
+/* From plain to TLS in the middle, for protocols that begin in plain; from inside `came`, after all that came was read, with nothing
+ * pending. `opened` runs once more when the handshake is done. */
+void hk_stream_secure(struct hk_stream *stream, struct hk_stream_tls *tls);
 /* Keeps the bytes; they go out at the next hk_stream_flush, and then by themselves. HK_TOOBIG: max_pending_bytes. */
 enum hk_code hk_stream_write(struct hk_stream *stream, const void *bytes, size_t len) HK_MUSTCHECK;
 void hk_stream_flush(struct hk_stream *stream);
