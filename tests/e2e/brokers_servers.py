@@ -87,7 +87,7 @@ class Rabbit(Server):
     def __init__(self, world, settings=""):
         super().__init__(world, "rabbit")
         self.epmd, self.dist, self.settings = free_port(), free_port(), settings
-        self.alarm = False
+        self.names = None  # epmd: RabbitMQ would start one that outlives it
 
     @classmethod
     def find(cls):
@@ -120,11 +120,19 @@ class Rabbit(Server):
         assert done.returncode == 0, (args, done.stdout, done.stderr)
         return done.stdout
 
+    def start(self):
+        if not self.names:
+            self.names = subprocess.Popen(["epmd", "-port", str(self.epmd), "-address", "127.0.0.1"], stdin=subprocess.DEVNULL,
+                                          stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+            until(lambda: accepts(self.epmd), "epmd")
+        return super().start()
+
     def kill(self):
         super().kill()
-        if self.process:  # epmd outlives its nodes
-            subprocess.run(["epmd", "-port", str(self.epmd), "-kill"], capture_output=True, check=False,
-                           env={**os.environ, "ERL_EPMD_ADDRESS": "127.0.0.1"})
+        if self.names:
+            self.names.kill()
+            self.names.wait()
+            self.names = None
 
 
 class Amqp:
