@@ -127,9 +127,11 @@ static void forget_legs(struct checker *c, const struct ckept *k)
 static void forget_rows(struct checker *c, const struct ckept *k)
 {
     for (size_t i = 0; i < c->rows.n; i++) {
-        size_t last_send = c->rows.items[i].last_send;
+        struct crow now = c->rows.items[i];
         c->rows.items[i] = i < k->n_rows ? k->rows[i] : (struct crow){.msg = NOBODY, .leg = NOBODY};
-        c->rows.items[i].last_send = last_send;
+        c->rows.items[i].last_send = now.last_send;
+        c->rows.items[i].keyless = now.keyless; /* a relay knows that, not the store */
+        c->rows.items[i].keyless_at = now.keyless_at;
     }
 }
 

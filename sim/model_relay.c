@@ -372,7 +372,8 @@ static void settle_fan_out(struct hk_model *model, const struct hk_settle *s, st
         struct model_row *child = hk_model_add_retry(model, old.msg, s->fan_out[i]);
         bool early = s->source == HK_FROM_OUTBOX && old.msg->not_before_ms > hk_model_clock(model);
         int64_t now_ms = hk_model_due_now(model);
-        int64_t was_ms = old.due_ms < now_ms ? old.due_ms : now_ms; /* the clock at hand may be wrong */
+        bool named = old.deferred; /* its own time, which a wrong clock took for come */
+        int64_t was_ms = named || old.due_ms < now_ms ? old.due_ms : now_ms;
         child->due_ms = s->source == HK_FROM_RETRY ? was_ms : early ? old.msg->not_before_ms : now_ms;
         child->deferred = old.deferred || early;
         child->lasting = old.lasting;

@@ -499,6 +499,17 @@ void hk_dests_settle(struct hk_engine *e, int64_t now_ms)
 
 /* ---- for the shell ---- */
 
+/* It takes nothing until a poll has told whether it is paused, or its breaker open. */
+static void await_poll(struct hk_engine *e, size_t dest, int64_t now_ms)
+{
+    struct hk_dest *d = &e->dests[dest];
+    e->n_untold += !d->untold;
+    d->untold = true;
+    d->put = ++e->puts;
+    hk_dest_wake(e, dest);
+    e->polls.next_ms = now_ms;
+}
+
 static enum hk_code make(struct hk_engine *e, const struct hk_engine_dest *conf, int64_t now_ms,
                          struct hk_err *err)
 {
@@ -506,13 +517,8 @@ static enum hk_code make(struct hk_engine *e, const struct hk_engine_dest *conf,
     if (rc != HK_OK)
         return rc;
     size_t dest = hk_engine_find_dest(e, conf->name);
-    struct hk_dest *d = &e->dests[dest];
-    d->untold = true;
-    d->put = ++e->puts;
-    d->behind = e->reading.given_back > 0; /* some of those that wait for the sweep may be its own */
-    e->n_untold++;
-    hk_dest_wake(e, dest);
-    e->polls.next_ms = now_ms;
+    await_poll(e, dest, now_ms);
+    e->dests[dest].behind = e->reading.given_back > 0; /* some that wait for the sweep may be its own */
     return HK_OK;
 }
 
@@ -520,6 +526,7 @@ enum hk_code hk_engine_put_dest(struct hk_engine *e, int64_t now_ms, const struc
                                 size_t *out_dest, struct hk_err *err)
 {
     size_t dest = hk_engine_find_dest(e, conf->name);
+    bool leaves = dest != HK_NO_DEST && e->dests[dest].state == HK_DEST_LEAVING;
     enum hk_code rc;
     if (dest == HK_NO_DEST)
         rc = make(e, conf, now_ms, err);
@@ -527,6 +534,9 @@ enum hk_code hk_engine_put_dest(struct hk_engine *e, int64_t now_ms, const struc
         rc = hk_err_set(err, HK_INVALID, "a route names destination '%s': it stays as it is", conf->name);
     else
         rc = change(e, dest, conf, now_ms, err);
+    if (rc == HK_OK && leaves)
+        await_poll(e, dest,
+                   now_ms); /* it was removed, and made anew before the last message was out of hand */
     if (rc == HK_OK)
         *out_dest = hk_engine_find_dest(e, conf->name);
     return rc;

@@ -277,6 +277,28 @@ static void parts_of_a_deferred_message_are_due_when_it_was(void **state)
     suite_close(store);
 }
 
+/* The same, and the clock is right again before the parts are written. */
+static void parts_of_a_deferred_message_are_not_due_before_it(void **state)
+{
+    (void)state;
+    const int64_t hour_ms = 3600 * 1000, day_ms = 24 * hour_ms, right_ms = suite_clock_ms;
+    struct hk_store *store = suite_open(NULL);
+    int64_t lane = suite_acquire(store);
+    const struct hk_str to[] = {hk_str_of("x"), hk_str_of("y")};
+    suite_fill(1, "", NULL);
+    put(store, lane, HK_FROM_OUTBOX, 1, HK_SETTLE_DEFER, right_ms + hour_ms);
+    suite_clock_ms = right_ms + day_ms;
+    int64_t id = suite_number("SELECT id FROM outbox_retry");
+    struct hk_settle s =
+        suite_settle(suite_claim(store, lane, HK_FROM_RETRY, id), HK_FROM_RETRY, id, HK_SETTLE_FAN_OUT);
+    s.fan_out = to;
+    s.n_fan_out = 2;
+    suite_clock_ms = right_ms;
+    suite_settle_one(store, lane, &s);
+    assert_int_equal(suite_number("SELECT min(due_ms) FROM outbox_retry"), right_ms + hour_ms);
+    suite_close(store);
+}
+
 /* It was routed by a clock that was wrong, and its parts could not leave then: each waits for its time, and is sent in it. */
 static void parts_of_a_scheduled_message_wait_for_its_time(void **state)
 {
@@ -937,6 +959,7 @@ const struct CMUnitTest suite_read_tests[] = {
     TEST(a_clock_that_has_caught_up_is_told),
     TEST(parts_of_a_scheduled_message_wait_for_its_time),
     TEST(parts_of_a_deferred_message_are_due_when_it_was),
+    TEST(parts_of_a_deferred_message_are_not_due_before_it),
     TEST(scan_finds_by_destination_and_by_key),
     TEST(scan_gives_due_retries_by_keyset),
     TEST(a_scheduled_row_is_due_when_its_time_has_come),

@@ -919,7 +919,7 @@ WITH {GONE}, i AS ({TO_RETRY} d.id, {MESSAGE_ID(d)}, t.destination, greatest(t.d
 
 -- Due when the row was: the clock at hand may be wrong.
 --@ statement COPY_RETRY
-WITH {GONE_RETRY}, i AS ({TO_RETRY} d.original_outbox_id, d.message_id, u.name, least(d.due_ms, {NOW}), d.deferred,
+WITH {GONE_RETRY}, i AS ({TO_RETRY} d.original_outbox_id, d.message_id, u.name, CASE WHEN d.deferred THEN d.due_ms ELSE least(d.due_ms, {NOW}) END, d.deferred,
   d.crashes, d.life, d.letter_id, d.not_before, d.created_at, {PAST}, {REST(d)} FROM d CROSS
   JOIN unnest($5::text[]) AS u (name) RETURNING 1) {UNLESS_STAYS({RETRY_ROW}; {MADE(cardinality($5::text[]))})}
 
