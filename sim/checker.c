@@ -316,6 +316,7 @@ static void on_claim(struct checker *c)
     if (msg != NOBODY && c->legs.items[c->msgs.items[msg].first_leg].stuck)
         hk_checker_complain(c, "I22", "%s is claimed, and its row is stuck", hk_checker_msg_name(c, msg));
     row->claim = row->last_claim = c->last_claim = claim;
+    row->keyless = 0; /* a standby gives numbers again */
     row->lane = hk_checker_number(c, "lane");
     row->taken_line = c->line;
     if (msg != NOBODY)
