@@ -31,7 +31,7 @@ RIGHT = {
     "messages_restore": {**SHOP, **WHY},
     "messages_retry": WHY,
     "messages_erase": {"ids": ["<message>"], "dry_run": True, **WHY},
-    "keys_rotate": WHY,
+    "keys_rotate": {"background": True, **WHY},
     "keys_retire": WHY,
     "destinations_create": {"destination": "<made>", "definition": {"null": {}}, **WHY},
     "destinations_update": {"definition": {"null": {"latency": "1ms"}}, **WHY},

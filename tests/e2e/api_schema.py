@@ -166,6 +166,9 @@ class Described(Served):
 
 # ---- tests ----
 
+AS_A_JOB = {"keys_rotate": "202"}  # never within the call
+
+
 @test
 def the_description_is_openapi():
     with Described() as world:
@@ -195,7 +198,7 @@ def every_answer_is_as_described():
             print(f"# {name}: {', '.join(f'{n} x {status}' for status, n in sorted(statuses.items()))}")
         described = json.loads(world.path("openapi.json").read_text(encoding="utf-8"))
         names = {operation["operationId"] for methods in described["paths"].values() for operation in methods.values()}
-        never = sorted(name for name in names if "200" not in seen[name])
+        never = sorted(name for name in names if AS_A_JOB.get(name, "200") not in seen[name])
         assert not never, f"never answered with 200, so that no schema was looked at: {never}\n{said[-3000:]}"
 
 

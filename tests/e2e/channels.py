@@ -931,7 +931,7 @@ def the_commands_in_notices_work_when_pasted():
         for command in sorted(seen):
             done = subprocess.run(["sh", "-c", command], cwd=folder, env=env, text=True, capture_output=True, stdin=subprocess.DEVNULL, check=False)
             # 2 is said of wrong usage; here nobody can be asked why something is to be resumed
-            assert done.returncode != 2 or "Give --reason" in done.stderr, (command, done)
+            assert done.returncode != 2 or "give --reason" in done.stderr, (command, done)
         assert "hikyaku destinations test 'big shop'" in seen and len(seen) < 30, seen
     finally:
         shutil.rmtree(folder, ignore_errors=True)

@@ -277,7 +277,7 @@ def unknown_letters_and_ambiguous_messages_are_said():
         assert w.json("dead", "show", "twice", "--destination", "b")["destination"] == "b"
         assert "no dead letter" in w.run("dead", "show", "nobody", code=FAILURE)
         assert "no such letter" in w.run("dead", "discard", "999999", *WHY, code=FAILURE)
-        assert "why?" in w.run("dead", "discard", "1", code=USAGE)
+        assert "a reason is needed" in w.run("dead", "discard", "1", code=USAGE)
         assert "say which" in w.run("dead", "requeue", *WHY, code=USAGE)
 
 
@@ -641,7 +641,7 @@ def who_dies_while_sending_leaves_a_letter_that_only_a_person_settles():
             w.run("dead", "send", "m", *WHY, code=-9, env={"HIKYAKU_CRASH_AT": f"{point}:1"})
             assert w.letter("m", "status, sending_at IS NOT NULL") in [("retrying", 1), ("retrying", True)]
             assert len(w.receiver.arrived("m")) == arrived
-            assert "nobody knows" in w.run("dead", "send", "m", *WHY, code=FAILURE)
+            assert "with an unknown outcome" in w.run("dead", "send", "m", *WHY, code=FAILURE)
             assert "not known" in w.run("dead", "requeue", "m", *WHY, code=FAILURE)
             assert w.receiver.arrived("next") == [], "its key is held all the while"
             if point == "send-answered":

@@ -203,7 +203,7 @@ def a_job_that_kills_every_relay_ends():
             assert w.dies_at("job-begun").wait() == KILLED
         w.daemon("survivor").ready()
         job = w.ends(job_id, "failed")
-        assert "did not come further" in job["error"] and job["changed"] == 0, job
+        assert "made no progress" in job["error"] and job["changed"] == 0, job
         assert w.count("status = 'failed'") == 10
 
 

@@ -48,7 +48,7 @@ def kafka(listener="plain", topic="orders", allow=None, order="none", policy="so
 
 class KafkaWorld(World):
     def __init__(self, **destinations):
-        super().__init__(destinations=(), policies={"soon": SOON, "hard": HARD}, relay={"history": "all"})
+        super().__init__(destinations=(), policies={"soon": SOON, "patient": {**SOON, "timeout": "30s"}, "hard": HARD}, relay={"history": "all"})
         self.config["destinations"] = destinations
         self.write_config()
 
@@ -116,7 +116,7 @@ def scram_logs_in():
 def each_refusal_is_a_dead_letter_in_the_brokers_words():
     big = json.dumps({"big": os.urandom(1000).hex()})
     cases = {  # destination, its settings, reason code, what the error says
-        "missing": (kafka(topic="no-such-topic"), "BROKER_REFUSED", "UNKNOWN_TOPIC_OR_PART"),
+        "missing": (kafka(topic="no-such-topic", policy="patient"), "BROKER_REFUSED", "UNKNOWN_TOPIC_OR_PART"),
         "small": (kafka(topic="small"), "BROKER_REFUSED", "MSG_SIZE_TOO_LARGE: Broker: Message size too large"),
         "forbidden": (kafka("sasl", topic="private", sasl=sasl("PLAIN")), "AUTH_FAILED", "TOPIC_AUTHORIZATION_FAILED"),
         "stranger": (kafka("sasl", sasl=sasl("PLAIN", password="wrong-horse")), "AUTH_FAILED", "_AUTHENTICATION"),
@@ -151,7 +151,7 @@ def each_refusal_is_a_dead_letter_in_the_brokers_words():
 
 @test
 def doctor_and_test_ask_the_cluster():
-    with KafkaWorld(good=kafka(), missing=kafka(topic="no-such-topic"), stranger=kafka("sasl", sasl=sasl("PLAIN", password="wrong-horse"))) as w:
+    with KafkaWorld(good=kafka(), missing=kafka(topic="no-such-topic", policy="patient"), stranger=kafka("sasl", sasl=sasl("PLAIN", password="wrong-horse"))) as w:
         _, said = w.try_hikyaku("doctor")
         assert "'good': 1 broker; topic orders has 4 partitions" in said, said
         assert "'missing': topic no-such-topic: the cluster has none of that name" in said, said
