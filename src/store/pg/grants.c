@@ -41,7 +41,6 @@ static const struct privilege for_relay[] = {
     {"SELECT, UPDATE", "@outbox_shard", NULL},
     {"SELECT, INSERT, DELETE",
      "@outbox_exchange, @outbox_sent, @outbox_attempts, @outbox_cancelled, @outbox_audit", NULL},
-    {"UPDATE", "@dead_letter_versions, @outbox_attempts, @outbox_cancelled", NULL}, /* keys rotate, erase */
     {"SELECT, INSERT, UPDATE", "@outbox_destination, @outbox_quota", NULL},
     {"SELECT, INSERT, UPDATE, DELETE", "@outbox_bucket, @outbox_seats, @outbox_api_calls", NULL},
     {"SELECT, INSERT, UPDATE, DELETE", "@outbox_destination_def, @outbox_task", NULL},
@@ -50,6 +49,8 @@ static const struct privilege for_relay[] = {
     {"SELECT", "@outbox_meta, @outbox_audit_of_letters", NULL},
     {"INSERT (" APP_COLUMNS ")", "@outbox",
      "writing messages: POST /messages of the HTTP API, and tasks (queues:)"},
+    {"UPDATE", "@dead_letter_versions, @outbox_attempts, @outbox_cancelled",
+     "writing the trail anew: 'keys rotate', 'messages erase' and 'dead erase'"},
     {NULL, NULL, NULL}};
 
 /* Roles that have their rights when `hikyaku init --notify` is run have this, too. */
