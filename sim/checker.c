@@ -393,6 +393,15 @@ struct csend *hk_checker_send(struct checker *c)
     return r == NOBODY ? NULL : send_of(c, r, hk_checker_number(c, "claim"));
 }
 
+/* A standby that was promoted gives numbers again that a relay which slept still uses. */
+static void check_once(struct checker *c, size_t m)
+{
+    const struct csend *before = hk_checker_send(c);
+    bool forgot = c->forgot_at != INT64_MIN;
+    if (before && !(forgot && before->relay != hk_names_get(&c->relay_names, hk_checker_text(c, "relay"))))
+        hk_checker_complain(c, "I4", "%s is sent twice under one claim", hk_checker_msg_name(c, m));
+}
+
 static void on_send(struct checker *c)
 {
     size_t m = hk_checker_committed(c);
@@ -406,12 +415,7 @@ static void on_send(struct checker *c)
     size_t r = hk_checker_row(c, NOBODY);
     struct crow *row = &c->rows.items[r];
     struct cleg *leg = &c->legs.items[l];
-    const struct csend *before = hk_checker_send(c);
-    /* A standby that was promoted gives numbers again that a relay which slept still uses. */
-    bool anothers = before && c->forgot_at != INT64_MIN &&
-                    before->relay != hk_names_get(&c->relay_names, hk_checker_text(c, "relay"));
-    if (before && !anothers)
-        hk_checker_complain(c, "I4", "%s is sent twice under one claim", hk_checker_msg_name(c, m));
+    check_once(c, m);
     hk_checker_unopened_send(c, row, m);
     bool stands = row->claim && row->claim == hk_checker_number(c, "claim");
     check_lease(c, row);
