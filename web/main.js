@@ -49,7 +49,7 @@ function Screen({ parts, query }) {
 function App() {
   const who = useShared(me), at = useShared(place);
   useEffect(() => { if (who) start(); else stop(); }, [who?.name, who?.role]);
-  useEffect(() => { if (who) document.getElementById('main')?.focus({ preventScroll: true }); window.scrollTo(0, 0); }, [at.parts.join('/')]);
+  useEffect(() => { if (who) document.getElementById('main')?.focus({ preventScroll: true }); window.scrollTo(0, 0); }, [at.parts.join('/'), at.query.get('from')]);
   if (!who) return html`<${Login} />`;
   return html`<${Shell}><${Screen} parts=${at.parts} query=${at.query} /><//>`;
 }

@@ -140,16 +140,6 @@ export function Table({ caption, columns, rows, keyOf, onOpen, at, narrow }) {
   </table></div>`;
 }
 
-// Where a list stands: "51–100 of 10,000", the first page, the next one. `to(page, cursor)` gives an address. `total` may be unknown.
-export function Pages({ page, size, shown, total, looked, to, next }) {
-  const from = (page - 1) * size + 1;
-  if (page === 1 && !next) return null;
-  return html`<nav class="pages" aria-label=${t('pages.label')}>${page > 1 && html`<a class="button" href=${to(1, '')}>${t('pages.first')}</a>`}
-    ${shown > 0 && html`<span class="soft">${total ? t('pages.of', { from, to: from + shown - 1, total }) : t('pages.range', { from, to: from + shown - 1 })}</span>`}
-    ${next && html`<a class="button" rel="next" href=${to(page + 1, next)}>${t('pages.next')}</a>`}
-    ${looked && html`<span class="soft">${t('pages.looked', { n: looked })}</span>`}</nav>`;
-}
-
 // j and k walk through rows, Enter opens, x marks.
 export function useRows(rows, open, mark) {
   const [at, set] = useState(-1);

@@ -97,6 +97,29 @@ def long_list(anna):
     anna.sees("201–300 of 300")
 
 
+def pages_of_a_phone(world):
+    """They are shorter there, and one that is sent to somebody begins at the same row on a large screen."""
+    with BROWSER.visit(world.address, width=375) as phone:
+        phone.go("dead?tab=letters&filter=destination:billing")
+        phone.sees("1–50 of 300")
+        phone.page.get_by_role("link", name="Next page").click()
+        phone.sees("51–100 of 300")
+        until(lambda: phone.page.evaluate("scrollY") < 100, "the page to begin at its top")
+        phone.fits("the second page")
+        phone.page.get_by_role("link", name="Next page").click()
+        phone.sees("101–150 of 300")
+        phone.page.get_by_role("link", name="Previous page").click()
+        phone.sees("51–100 of 300")
+        address = phone.page.url
+        phone.page.get_by_role("link", name="Previous page").click()
+        phone.sees("1–50 of 300")
+    with BROWSER.visit(world.address) as ben:
+        ben.page.goto(address)
+        ben.sees("51–250 of 300")
+        ben.page.get_by_role("link", name="Next page").click()
+        ben.sees("251–300 of 300")
+
+
 # ---- search, and a message ----
 
 def search(anna):
@@ -215,10 +238,151 @@ def every_screen_does_what_it_promises():
             charts(anna, world)
             figures(anna, world)
             long_list(anna)
+            pages_of_a_phone(world)
             search(anna)
             message(anna, world)
             redrive(anna, world)
             job(anna, world)
+
+
+# ---- one letter, one destination, one policy ----
+
+def send_once(anna, world):
+    """Refused, it stays open; delivered, it is resolved. The dialog shows what the receiver said."""
+    letter = world.sql("SELECT id FROM dead_letters WHERE destination = 'crm'")[0][0]
+    anna.go(f"dead/{letter}")
+    dialog = anna.page.locator("dialog")
+
+    def send(outcome, words):
+        before = len(world.receiver.arrived("customer-0"))
+        anna.click("Send once")
+        dialog.get_by_label("Reason").fill("is the customer known now?")
+        dialog.get_by_role("button", name="Send once", exact=True).click()
+        dialog.locator(".chip", has_text=re.compile(f"[✓✕]{outcome}$")).wait_for()
+        for text in words:
+            dialog.get_by_text(text).first.wait_for()
+        dialog.get_by_role("button", name="Close").click()
+        assert len(world.receiver.arrived("customer-0")) == before + 1
+
+    send("not delivered", ["HTTP 400", "customer unknown"])
+    assert world.sql("SELECT status FROM dead_letters WHERE destination = 'crm'") == [("failed",)]
+    anna.page.locator(".head .chip", has_text="open").wait_for()
+    world.receiver.on("crm", Answer(200, body=b"welcome"))
+    send("delivered", ["HTTP 200", "welcome"])
+    anna.page.locator(".head .chip", has_text="resolved").wait_for()
+    assert world.sql("SELECT status FROM dead_letters WHERE destination = 'crm'") == [("resolved",)]
+    assert anna.page.get_by_role("button", name="Send once", exact=True).get_attribute("aria-disabled") == "true"
+
+
+def pause_resume_and_test(anna, world):
+    anna.move("destinations")
+    row, dialog = anna.page.locator("#destination-shop"), anna.page.locator("dialog")
+    row.get_by_role("button", name="Pause", exact=True).click()
+    dialog.get_by_label("Reason").fill("stocktaking")
+    dialog.get_by_role("button", name="Pause", exact=True).click()
+    row.locator(".chip", has_text="paused").wait_for()
+    row.get_by_text("stocktaking").wait_for()
+    world.insert(destination="shop", message_id="held")
+    row.get_by_role("button", name="Resume", exact=True).click()
+    assert not world.receiver.arrived("held")
+    dialog.get_by_label("Reason").fill("counted")
+    dialog.get_by_role("button", name="Resume", exact=True).click()
+    until(lambda: world.receiver.accepted("shop")["held"] == 1, "the message that waited")
+    row.get_by_role("button", name="Pause", exact=True).wait_for()
+    acts = [(row["act"], row["reason"]) for row in world.api().good("GET", "/audit")["items"][:2]]
+    assert acts == [("resume", "counted"), ("pause", "stocktaking")], acts
+    for answer, outcome, words in ((Answer(200, body=b"here I am"), "delivered", "here I am"), (Answer(503, body=b"closed today"), "not delivered", "closed today")):
+        world.receiver.on("shop", answer)
+        before = len(world.receiver.arrived(destination="shop"))
+        row.get_by_role("button", name="Send a test", exact=True).click()
+        anna.sees("Test of shop")
+        dialog.locator(".chip", has_text=re.compile(f"[✓✕]{outcome}$")).wait_for()
+        dialog.get_by_text(f"HTTP {answer.status}").first.wait_for()
+        dialog.get_by_text(words).first.wait_for()
+        dialog.get_by_role("button", name="Close").click()
+        assert len(world.receiver.arrived(destination="shop")) == before + 1  # one request, and no retry
+
+
+def herd(anna):
+    """{what the herd is called: its peak}, as the pictures say it."""
+    labels = [picture.get_attribute("aria-label") for picture in anna.page.get_by_role("img", name=re.compile("peak of")).all()]
+    return {name: int(peak.replace(",", "")) for name, peak in (re.match(r"(.*): peak of ([\d,]+) attempt", label).groups() for label in labels)}
+
+
+def simulator(anna):
+    """A slider moves both herds, and without jitter the herd is the worse one."""
+    anna.move("policies/standard")
+    until(lambda: len(herd(anna)) == 2, "both herds")
+    few = herd(anna)
+    slider = anna.page.get_by_label("Clients:")
+    slider.focus()
+    for _ in range(2):
+        anna.page.keyboard.press("ArrowRight")
+    anna.sees("Clients: 1,000")
+    until(lambda: len(herd(anna)) == 2 and all(peak != few[name] for name, peak in herd(anna).items()), lambda: f"other herds than {few}")
+    many = herd(anna)
+    with_jitter, without = next(n for n in many if "jitter" not in n), next(n for n in many if "Without jitter" in n)
+    assert many[without] > many[with_jitter] and all(many[name] > few[name] for name in few), (few, many)
+    served = anna.page.locator("table", has_text="99 % served after").locator("tbody tr").first
+    before = served.inner_text()
+    anna.page.get_by_label("Outage:").focus()
+    anna.page.keyboard.press("End")
+    anna.sees("Outage: 5 min")
+    until(lambda: served.count() and served.inner_text() != before, "another outage to be simulated")
+
+
+def ramp(anna, world):
+    for want in (False, True):
+        anna.move("redrives")
+        anna.move("redrives/new?filter=destination:billing")
+        box = anna.page.get_by_label("Begin slowly, and reach the rate step by step")
+        box.set_checked(want)
+        anna.page.get_by_label("Rate", exact=True).fill("40/s")
+        anna.fill("Reason", "with a ramp" if want else "without one")
+        anna.click("Redrive 3")
+        anna.sees("a canary failed again")
+        is_ = world.api().good("GET", f"/redrives/{2 if want else 1}")
+        assert bool(is_["ramp_ms"]) == want and is_["rate_per_s"] == 40, is_
+        assert anna.page.locator("dt", has_text="Ramp").count() == want
+
+
+def close_the_page_of_a_fix(anna, world):
+    """The page would start the redrive. If it is closed before the fix ends, the page of the job offers the redrive."""
+    anna.move("dead/fix?filter=destination:billing")
+    anna.fill("jq program", '.currency = "JPY"')
+    anna.sees("3 change")
+    anna.fill("Reason", "ticket 311")
+    anna.context.route("**/api/v1/jobs/*", lambda route: None)  # this page does not see the end
+    anna.click("Fix 3 and redrive")
+    anna.sees("Keep this page open")
+    anna.context.unroute("**/api/v1/jobs/*")
+    anna.click("Job 1", role="link")
+    anna.sees("The fix alone sends nothing.")
+    assert [r["id"] for r in world.api().good("GET", "/redrives")["items"]] == ["2", "1"]
+    job = anna.page.url
+    anna.click("Redrive what was fixed")
+    anna.fill("Reason", "ticket 311")
+    anna.click("Redrive 3")
+    anna.sees("It has ended. All 3 arrived.")
+    anna.page.goto(job)
+    anna.sees("A redrive of these dead letters has started since:")
+    anna.click("Redrive 3", role="link")
+    anna.sees("It has ended. All 3 arrived.")
+    assert list(world.receiver.accepted("billing").values()) == [1, 1, 1]
+
+
+@test
+@sqlite_only
+def one_letter_one_destination_and_one_policy_are_tried():
+    with Night(many=3, few=1) as world:
+        world.serve()
+        world.fall()
+        with BROWSER.visit(world.address) as anna:
+            send_once(anna, world)
+            pause_resume_and_test(anna, world)
+            simulator(anna)
+            ramp(anna, world)
+            close_the_page_of_a_fix(anna, world)
 
 
 # ---- many destinations ----
@@ -236,6 +400,8 @@ def many_destinations_are_found():
             anna.sees("1–50 of 63")
             anna.page.get_by_role("link", name="Next page").click()
             anna.sees("51–63 of 63")
+            anna.page.get_by_role("link", name="Previous page").click()
+            anna.sees("1–50 of 63")
             anna.page.get_by_role("searchbox").fill("partner-07")
             anna.page.locator("#destination-partner-07").wait_for()
             assert anna.page.locator("section[id^=destination-]").count() == 1

@@ -4,9 +4,8 @@ import { get } from '../api.js';
 import { useLive } from '../live.js';
 import { known, num, t } from '../i18n.js';
 import { go, link } from '../router.js';
-import { Chip, Empty, Facts, Head, Loading, Pages, Table, Text, Time, Trouble } from '../parts.js';
-
-const PAGE = 200;
+import { Chip, Empty, Facts, Head, Loading, Table, Text, Time, Trouble } from '../parts.js';
+import { Pages, pageSize, startOf } from '../pages.js';
 
 function Verify() {
   const [state, set] = useState(null);
@@ -26,17 +25,17 @@ function One({ id }) {
 }
 
 export function Audit({ query }) {
-  const by = query.get('by') || '', id = query.get('id'), after = query.get('after') || '', page = Number(query.get('page')) || 1, [state, set] = useState({ items: null, next: null, problem: null }), [text, setText] = useState(by);
+  const by = query.get('by') || '', id = query.get('id'), { after, from } = startOf(query), [state, set] = useState({ items: null, next: null, problem: null }), [text, setText] = useState(by);
   useEffect(() => {
     const abort = new AbortController();
-    get('/audit', { limit: PAGE, by, after }, abort.signal).then((found) => set({ ...found, problem: null }), (problem) => { if (problem.name !== 'AbortError') set((was) => ({ ...was, items: was.items || [], problem })); });
+    get('/audit', { limit: pageSize(), by, after }, abort.signal).then((found) => set({ ...found, problem: null }), (problem) => { if (problem.name !== 'AbortError') set((was) => ({ ...was, items: was.items || [], problem })); });
     return () => abort.abort();
   }, [by, after]);
   return html`<${Head} title=${t('nav.audit')} sub=${t('audit.sub')}><${Verify} /><//>${id && html`<${One} id=${id} key=${id} />`}
     <div class="card"><form class="row" role="search" onSubmit=${(e) => { e.preventDefault(); go(['audit'], { by: text.trim() }); }}><input id="filter" type="search" value=${text} onInput=${(e) => setText(e.target.value)} aria-label=${t('audit.by')} placeholder=${t('audit.by')} /></form></div>
     <${Trouble} problem=${state.problem} />
-    ${!state.items ? html`<${Loading} />` : !state.items.length ? html`<div class="card"><${Empty} title=${t('audit.none')}>${t('audit.none_words')}<//></div>` : html`<section class="card"><${Table} rows=${state.items} keyOf=${(a) => a.id} onOpen=${(a) => go(['audit'], { by, after, page: page > 1 ? page : '', id: a.id })} columns=${[
+    ${!state.items ? html`<${Loading} />` : !state.items.length ? html`<div class="card"><${Empty} title=${t('audit.none')}>${t('audit.none_words')}<//></div>` : html`<section class="card"><${Table} rows=${state.items} keyOf=${(a) => a.id} onOpen=${(a) => go(['audit'], { by, after, from: from > 1 ? from : '', id: a.id })} columns=${[
       { name: t('col.when'), tight: true, cell: (a) => html`<${Time} at=${a.at} />` }, { name: t('col.who'), cell: (a) => a.actor }, { name: t('col.act'), cell: (a) => html`<a href=${link(['audit'], { by, id: a.id })}>${known('audit.' + a.act, a.act)}</a>` },
       { name: t('audit.about'), cell: (a) => (a.letter ? html`<a href=${link(['dead', a.letter])}>${t('letter.title', { id: a.letter })}</a>` : a.redrive ? html`<a href=${link(['redrives', a.redrive])}>${t('redrive.title', { id: a.redrive })}</a>` : a.letters ? t('audit.n_letters', { n: a.letters }) : a.messages ? t('audit.n_messages', { n: a.messages }) : a.destination || a.message_id || (a.filter ? html`<span class="id">${a.filter}</span>` : '–')) }, { name: t('col.why'), wide: true, cell: (a) => html`<span class="words">${a.reason || '–'}</span>` }]} />
-      <${Pages} page=${page} size=${PAGE} shown=${state.items.length} next=${state.next} to=${(n, cursor) => link(['audit'], { by, page: n > 1 ? n : '', after: cursor })} /></section>`}`;
+      <${Pages} from=${from} shown=${state.items.length} next=${state.next} to=${(n, cursor) => link(['audit'], { by, from: n > 1 ? n : '', after: cursor })} /></section>`}`;
 }

@@ -4,14 +4,15 @@ import { get } from '../api.js';
 import { useLive } from '../live.js';
 import { bytes, duration, num, percent, t } from '../i18n.js';
 import { go, link } from '../router.js';
-import { Act, Chip, Empty, Head, Loading, Pages, Table, Time, Trouble, useRows } from '../parts.js';
+import { Act, Chip, Empty, Head, Loading, Table, Time, Trouble, useRows } from '../parts.js';
+import { Pages, pageSize, startOf } from '../pages.js';
 import { ActDialog } from '../acts.js';
 import { Bars, Chart, HourTable, Spark } from '../chart.js';
 import { FilterBox, rowsInSight } from '../filter_box.js';
 import { letterActs } from './letter_acts.js';
 
 const TABS = ['groups', 'letters', 'figures'];
-const PAGE = 200, GROUPS = 50, OLDEST = 10;
+const GROUPS = 50, OLDEST = 10;
 
 // ---- groups ----
 
@@ -30,7 +31,7 @@ function Groups({ filter }) {
   const bound = all.partial && html`<p class="hint">${t(all.about ? 'dead.newest_only' : 'dead.newest_none', { looked: all.looked, about: all.about })}</p>`;
   if (!all.items.length) return html`<div class="card"><${Empty} title=${t('dead.none')}>${filter ? t('dead.none_filter') : t('dead.none_words')}<//>${bound}</div>`;
   return html`<section class="card"><${Table} at=${at} keyOf=${(g) => g.group} onOpen=${open} rows=${all.items}
-    caption=${t('dead.groups_caption', { n: all.letters, groups: all.items.length })} columns=${[
+    caption=${t(all.items.length === 1 ? 'dead.group_caption' : 'dead.groups_caption', { n: all.letters, groups: all.items.length })} columns=${[
       { name: t('col.letters'), n: true, cell: (g) => html`<strong>${num(g.letters)}</strong>` },
       { name: t('col.words'), wide: true, cell: (g) => html`<a href=${link(['dead'], { tab: 'letters', filter: `group:${g.group}` })}><span class="words">${g.example_error || g.reason_code}</span></a>
         ${g.may_have_arrived > 0 && html` <${Chip} state="warning" text=${t('act.maybe', { n: g.may_have_arrived })} />`}` },
@@ -58,13 +59,13 @@ function usePage(filter, after, round) {
   const [page, set] = useState({ items: null, next: null, looked: null, problem: null });
   useEffect(() => {
     const abort = new AbortController();
-    get('/dead-letters', { filter, limit: PAGE, after }, abort.signal).then((found) => { rowsInSight.set(found.items); set({ ...found, problem: null }); }, (problem) => { if (problem.name !== 'AbortError') set({ items: [], next: null, looked: null, problem }); });
+    get('/dead-letters', { filter, limit: pageSize(), after }, abort.signal).then((found) => { rowsInSight.set(found.items); set({ ...found, problem: null }); }, (problem) => { if (problem.name !== 'AbortError') set({ items: [], next: null, looked: null, problem }); });
     return () => abort.abort();
   }, [filter, after, round]);
   return page;
 }
 
-function Letters({ filter, after, page }) {
+function Letters({ filter, after, from }) {
   const [marked, setMarked] = useState(new Set()), [act, setAct] = useState(null), [round, again] = useState(0);
   const { data: sums, reload } = useLive((signal) => get('/dead-letters/groups', { filter, limit: 2 }, signal), [filter], ['state', 'redrive', 'job']);
   useEffect(() => again((n) => n + 1), [sums]);
@@ -102,7 +103,7 @@ function Letters({ filter, after, page }) {
         { name: t('col.size'), n: true, tight: true, extra: true, cell: (l) => bytes(l.payload_bytes) },
         { name: t('col.last'), tight: true, cell: (l) => html`<${Time} at=${l.last_failed_at} />` },
       ]} />
-      <${Pages} page=${page} size=${PAGE} shown=${items.length} total=${total} looked=${looked} to=${(n, cursor) => link(['dead'], { tab: 'letters', filter, page: n > 1 ? n : '', after: cursor })} next=${next} />`}
+      <${Pages} from=${from} shown=${items.length} total=${total} looked=${looked} to=${(n, cursor) => link(['dead'], { tab: 'letters', filter, from: n > 1 ? n : '', after: cursor })} next=${next} />`}
     </section>
     ${act && html`<${ActDialog} act=${act} which=${which} example=${example} onClose=${() => { setAct(null); reload(); again((n) => n + 1); }} onDone=${() => setMarked(new Set())} />`}`;
 }
@@ -139,5 +140,5 @@ export function Dead({ query }) {
   return html`<${Head} title=${t('nav.dead')} sub=${t('dead.sub')} />
     <div class="card"><${FilterBox} kind="letters" value=${filter} placeholder=${t('dead.placeholder')} onChange=${(text) => show({ filter: text })} />
       <div class="acts" role="group" aria-label=${t('dead.tabs')} style=${{ marginTop: '.7rem' }}>${TABS.map((name) => html`<button type="button" class=${name === tab ? 'main' : ''} aria-pressed=${name === tab ? 'true' : 'false'} onClick=${() => show({ tab: name })}>${t('dead.tab.' + name)}</button>`)}</div></div>
-    ${tab === 'groups' ? html`<${Groups} filter=${filter} />` : tab === 'letters' ? html`<${Letters} filter=${filter} after=${query.get('after') || ''} page=${Number(query.get('page')) || 1} key=${filter} />` : html`<${Stats} />`}`;
+    ${tab === 'groups' ? html`<${Groups} filter=${filter} />` : tab === 'letters' ? html`<${Letters} filter=${filter} ...${startOf(query)} key=${filter} />` : html`<${Stats} />`}`;
 }

@@ -4,8 +4,9 @@ import { del, enc, get, getTogether, post } from '../api.js';
 import { useLive } from '../live.js';
 import { duration, num, percent, t } from '../i18n.js';
 import { go, link } from '../router.js';
-import { Act, Chip, Count, Empty, Facts, Head, Loading, Pages, Text, Time, Trouble } from '../parts.js';
+import { Act, Chip, Count, Empty, Facts, Head, Loading, Text, Time, Trouble } from '../parts.js';
 import { ReasonDialog } from '../acts.js';
+import { Pages } from '../pages.js';
 import { Dialog } from '../dialog.js';
 import { DefineDestination } from './destination_edit.js';
 import { headerLines } from './attempt.js';
@@ -52,12 +53,12 @@ function Delete({ d, onClose }) {
 export function Destinations({ query }) {
   if (query.get('edit')) return html`<${DefineDestination} name=${query.get('edit')} key=${query.get('edit')} />`;
   if (query.get('new')) return html`<${DefineDestination} />`;
-  return html`<${All} show=${query.get('show')} name=${query.get('name') || ''} page=${Number(query.get('page')) || 1} />`;
+  return html`<${All} show=${query.get('show')} name=${query.get('name') || ''} first=${Math.max(1, Number(query.get('from')) || 1)} />`;
 }
 
 const PAGE = 50, SEARCH_FROM = 8;
 
-function All({ show, name, page }) {
+function All({ show, name, first }) {
   const [act, setAct] = useState(null), [tested, setTested] = useState(null);
   const { data, problem, reload } = useLive(async (signal) => {
     const [list, status, queues] = await Promise.all([get('/destinations', {}, signal), getTogether('/status'), get('/queues', { limit: 1000 }, signal).catch(() => null)]);
@@ -66,8 +67,8 @@ function All({ show, name, page }) {
   }, [], ['state', 'figures']);
   useEffect(() => { if (show && data) document.getElementById('destination-' + show)?.scrollIntoView({ block: 'start' }); }, [show, !data]);
   if (!data) return problem ? html`<${Trouble} problem=${problem} />` : html`<${Loading} />`;
-  const found = data.list.filter((d) => d.name.toLowerCase().includes(name.toLowerCase())), from = show ? Math.floor(Math.max(0, found.findIndex((d) => d.name === show)) / PAGE) : page - 1;
-  const items = found.slice(from * PAGE, (from + 1) * PAGE);
+  const found = data.list.filter((d) => d.name.toLowerCase().includes(name.toLowerCase())), page = show ? Math.floor(Math.max(0, found.findIndex((d) => d.name === show)) / PAGE) : Math.floor((first - 1) / PAGE);
+  const items = found.slice(page * PAGE, (page + 1) * PAGE), pageAt = (n) => link(['destinations'], { name, from: n > 1 ? n : '' });
   const run = async (reason) => {
     const answer = await post(`/destinations/${enc(act.d.name)}/${act.kind}`, act.kind === 'test' ? {} : { reason });
     if (act.kind === 'test') setTested(answer);
@@ -75,7 +76,7 @@ function All({ show, name, page }) {
   return html`<${Head} title=${t('nav.destinations')} sub=${t('destinations.sub')}><${Act} role="admin" onClick=${() => go(['destinations'], { new: 'yes' })}>${t('define.new')}<//><//><${Trouble} problem=${problem} />
     ${data.list.length > SEARCH_FROM && html`<div class="card"><div class="row" role="search"><input id="filter" type="search" value=${name} aria-label=${t('destinations.search')} placeholder=${t('destinations.search')} onInput=${(e) => go(['destinations'], { name: e.target.value.trim() }, true)} /></div></div>`}
     ${items.length ? items.map((d) => html`<${Destination} key=${d.name} d=${d} s=${data.by.get(d.name)} onAct=${(next) => (next.kind === 'test' ? test(next.d, setTested, setAct) : setAct(next))} />`) : html`<div class="card"><${Empty} title=${t('destinations.none')}>${name ? t('destinations.none_name') : t('destinations.none_words')}<//></div>`}
-    <${Pages} page=${from + 1} size=${PAGE} shown=${items.length} total=${found.length} next=${(from + 1) * PAGE < found.length ? 'more' : ''} to=${(n) => link(['destinations'], { name, page: n > 1 ? n : '' })} />
+    <${Pages} from=${page * PAGE + 1} shown=${items.length} total=${found.length} next=${(page + 1) * PAGE < found.length ? 'more' : ''} previous=${pageAt((page - 1) * PAGE + 1)} to=${pageAt} />
     <${Queues} list=${data.queues} reload=${reload} />
     ${act && act.problem && html`<div class="problem" role="alert">${act.problem.message}</div>`}
     ${act && act.kind === 'delete' && html`<${Delete} d=${act.d} onClose=${() => { setAct(null); reload(); }} />`}

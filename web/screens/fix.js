@@ -72,7 +72,7 @@ export function Fix({ query }) {
       <${Reason} value=${reason} onInput=${setReason} />
       <p><label class="inline"><input type="checkbox" checked=${redrive} onChange=${(e) => setRedrive(e.target.checked)} />${t('fix.then_redrive', { n: CANARY })}</label></p>
       <${Trouble} problem=${problem} />
-      ${job ? html`<${JobProgress} id=${job} onEnd=${fixed} />` : html`<p class="acts"><${Act} kind="main" why=${!plan || !plan.changed ? t('fix.first_preview') : !reason.trim() ? t('reason.first') : ''} onClick=${run}>
+      ${job ? html`${redrive && html`<p class="note">${t('fix.keep_open')} <a href=${link(['redrives', 'job', job])}>${t('job.title', { id: job })}</a></p>`}<${JobProgress} id=${job} onEnd=${fixed} />` : html`<p class="acts"><${Act} kind="main" why=${!plan || !plan.changed ? t('fix.first_preview') : !reason.trim() ? t('reason.first') : ''} onClick=${run}>
         ${redrive ? t('fix.run_redrive', { n: plan ? plan.changed : 0 }) : t('fix.run', { n: plan ? plan.changed : 0 })}<//></p>`}</form></section>
     <section class="card"><h2>${t('fix.preview')} ${looking && html`<span class="soft">${t('loading')}</span>`}</h2>
       ${wrong && html`<div class="problem" role="alert">${problemText(wrong)}</div>`}

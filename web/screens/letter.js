@@ -24,7 +24,7 @@ function SendOnce({ letter, onClose }) {
     try { set(await post(`/dead-letters/${enc(letter.id)}/send`, { reason, ...(sure ? { yes: true } : {}) })); } catch (error) { setProblem(error); setBusy(false); }
   };
   return html`<${Dialog} title=${t('act.send')} onClose=${onClose}>${result ? html`<div aria-live="polite"><p><${Chip} state=${result.ok ? 'sent' : 'failed'} text=${result.ok ? t('send.ok') : t('send.failed')} />
-      ${result.status ? ` HTTP ${result.status}` : ''} ${result.error || ''}</p>
+      ${' ' + (result.error || (result.status ? `HTTP ${result.status}` : ''))}</p>
     ${result.response_body && html`<${Text} text=${result.response_body} label=${t('attempt.body')} />`}
     <div class="acts"><button type="button" class="main" onClick=${onClose}>${t('dialog.close')}</button></div></div>` : html`<form onSubmit=${run}>
     <p>${t('act.send_words', { url: letter.url || letter.destination })}</p>

@@ -4,17 +4,18 @@ import { get } from '../api.js';
 import { onEvents } from '../live.js';
 import { num, t } from '../i18n.js';
 import { go, link } from '../router.js';
-import { Act, Chip, Empty, Head, Loading, Pages, Table, Time, Trouble, useRows } from '../parts.js';
+import { Act, Chip, Empty, Head, Loading, Table, Time, Trouble, useRows } from '../parts.js';
 import { ActDialog } from '../acts.js';
+import { Pages, pageSize, startOf } from '../pages.js';
 import { FilterBox, rowsInSight } from '../filter_box.js';
 
-const PAGE = 200, QUICK = ['pending', 'retrying', 'processing', 'sent', 'dead', 'cancelled'];
+const QUICK = ['pending', 'retrying', 'processing', 'sent', 'dead', 'cancelled'];
 
 function usePage(filter, after) {
   const [state, set] = useState({ items: null, next: null, looked: null, problem: null });
   useEffect(() => {
     let ended = false, timer = 0;
-    const load = () => get('/messages', { filter, limit: PAGE, after }).then((found) => { if (!ended) { rowsInSight.set(found.items); set({ ...found, problem: null }); } }, (problem) => !ended && set({ items: [], next: null, looked: null, problem }));
+    const load = () => get('/messages', { filter, limit: pageSize(), after }).then((found) => { if (!ended) { rowsInSight.set(found.items); set({ ...found, problem: null }); } }, (problem) => !ended && set({ items: [], next: null, looked: null, problem }));
     load();
     const off = onEvents(['state'], () => { clearTimeout(timer); timer = setTimeout(load, 800); });
     return () => { ended = true; clearTimeout(timer); off(); };
@@ -26,7 +27,7 @@ const CANCELLED = /\bstatus:cancelled\b/, ENDED = /\bstatus:(sent|dead|processin
 
 export function Messages({ query }) {
   const filter = query.get('filter') || '', [act, setAct] = useState(null);
-  const page = Number(query.get('page')) || 1, { items, next, looked, problem } = usePage(filter, query.get('after') || '');
+  const { after, from } = startOf(query), { items, next, looked, problem } = usePage(filter, after);
   const at = useRows(items || [], (m) => go(['messages', m.message_id]));
   const show = (text) => go(['messages'], { filter: text });
   const cancel = { title: t('act.cancel'), words: t('act.cancel_words'), path: '/messages/cancel', danger: true, undo: { path: '/messages/restore' } };
@@ -37,7 +38,7 @@ export function Messages({ query }) {
       <div class="acts" role="group" aria-label=${t('messages.quick')} style=${{ marginTop: '.7rem' }}>${QUICK.map((name) => html`<button type="button" aria-pressed=${filter.includes(`status:${name}`) ? 'true' : 'false'} class=${filter.includes(`status:${name}`) ? 'main' : ''} onClick=${() => show(withStatus(name))}>${t('state.' + name)}</button>`)}</div></div>
     <${Trouble} problem=${problem} />
     ${!items ? html`<${Loading} />` : !items.length ? !problem && html`<div class="card"><${Empty} title=${t('messages.none')}>${filter ? t('messages.none_filter') : t('messages.none_words')}<//></div>` : html`<section class="card">
-      <div class="spread"><p class="soft">${next || page > 1 ? '' : t('messages.shown', { n: items.length })}</p><div class="acts">
+      <div class="spread"><p class="soft">${next || after ? '' : t('messages.shown', { n: items.length })}</p><div class="acts">
         ${CANCELLED.test(filter) ? html`<${Act} onClick=${() => setAct(restore)}>${t('act.restore_messages')}<//>` : html`<${Act} kind="danger" why=${!filter ? t('messages.filter_first') : ENDED.test(filter) ? t('messages.cannot_cancel') : ''} onClick=${() => setAct(cancel)}>${t('act.cancel_all')}<//>`}</div></div>
       <${Table} at=${at} keyOf=${(m) => m.message_id + m.destination + m.status} onOpen=${(m) => go(['messages', m.message_id])} rows=${items} columns=${[
         { name: t('col.message'), names: true, cell: (m) => html`<a class="id" href=${link(['messages', m.message_id])}>${m.message_id}</a>` },
@@ -49,6 +50,6 @@ export function Messages({ query }) {
         { name: t('col.created'), tight: true, cell: (m) => html`<${Time} at=${m.created_at} />` },
         { name: t('col.last_error'), wide: true, cell: (m) => html`<span class="words">${m.last_error || '–'}</span>` },
       ]} />
-      <${Pages} page=${page} size=${PAGE} shown=${items.length} looked=${looked} next=${next} to=${(n, cursor) => link(['messages'], { filter, page: n > 1 ? n : '', after: cursor })} /></section>`}
+      <${Pages} from=${from} shown=${items.length} looked=${looked} next=${next} to=${(n, cursor) => link(['messages'], { filter, from: n > 1 ? n : '', after: cursor })} /></section>`}
     ${act && html`<${ActDialog} act=${act} which=${{ filter }} onClose=${() => { setAct(null); show(filter); }} />`}`;
 }
