@@ -140,6 +140,12 @@ def a_letter_is_sent_by_hand():
 @test
 def without_the_key_messages_wait_and_nothing_is_charged():
     with Sealed(event_log=True) as w:
+        w.receiver.on("slack", lambda r: Answer(200, body=b"ok"))
+        w.config["channels"] = {"ops": {"slack": {"url": w.receiver.url("slack")}, "allow": ["127.0.0.0/8"]}}
+        w.config["alerts"] = {"interval": "100ms", "resolve_after": "100ms", "rules": [
+            {"name": "keys", "when": "key_missing", "for": "100ms", "severity": "critical"}, {"name": "gone", "when": "store_unreachable", "for": "0s"}]}
+        w.write_config()
+        secret = base64.b64decode(w.key.read_bytes())
         w.receiver.on("shop", lambda r: 500 if r.id == "tried" and r.n == 1 else 200)
         for name in ("one", "two"):
             w.enqueue(name, name)
@@ -148,6 +154,9 @@ def without_the_key_messages_wait_and_nothing_is_charged():
         w.key.rename(away)
         relay = w.daemon().ready()
         relay.says("sealed messages wait")
+        notices = lambda: [r.body.decode() for r in w.receiver.arrived(destination="slack")]
+        until(lambda: len(notices()) == 1, notices)
+        assert "lacks a key" in notices()[0] and "the key k1 cannot be read" in notices()[0], notices()
         until(lambda: {e["m"] for e in w.events.lines() if e["ev"] == "keyless"} == {"one", "two"}, "both")
         w.insert(message_id="open", payload="open")  # what is not sealed does not wait for it
         assert w.arrives("open") == "open"
@@ -167,6 +176,10 @@ def without_the_key_messages_wait_and_nothing_is_charged():
         assert (w.arrives("one"), w.arrives("two")) == ("one", "two")
         until(lambda: w.sql("SELECT count(*) FROM outbox_retry") == [(0,)], "all of them settled")
         assert w.letters() == {}
+        until(lambda: len(notices()) == 2, notices)
+        assert "no longer waits for a key" in notices()[1], notices()
+        for form in (base64.b64encode(secret).decode(), secret.hex()):
+            assert form not in "".join(notices()) + relay.log()
         relay.stop()
 
 
