@@ -8,10 +8,12 @@ import base64
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import urllib.request
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from support import POSTGRES, Answer, Skip, World, now_ms, run_tests, until
@@ -123,6 +125,64 @@ def a_letter_is_edited_and_goes_out_under_a_new_id():
         got = w.receiver.arrived()[-1]
         assert got.body == b'{"v":"right"}' and got.id.startswith("m~") and len(got.id) == 38, (got.id, got.body)
         relay.stop()
+
+
+def ids_of(text):
+    return sorted(item["message_id"] for item in json.loads(text)["items"])
+
+
+@test
+def filters_and_fixes_open_what_the_caller_may_see():
+    with Sealed(admin={"listen": "127.0.0.1:0", "auth": "tokens"}, validate=[{"event_type": "*", "required": ["v:string"]}]) as w:
+        w.receiver.on("shop", lambda r: 200 if b"right" in r.body else 422)
+        w.enqueue("m1", json.dumps({"v": "wrong", "card": CANARY}))
+        w.enqueue("m2", json.dumps({"v": "other", "card": CANARY}))
+        w.insert(message_id="open", payload=json.dumps({"v": "wrong"}))
+        w.insert(message_id="moved", payload=w.sealed_text("m3", '{"v":"wrong"}'), encoding="sealed")
+        def token(name, *more):
+            return json.loads(w.hikyaku("token", "create", name, "--role", "operator", *more, *WHY, "--json"))["token"]
+        tokens = {"blind": token("blind"), "sees": token("sees", "--reveal")}
+        relay = w.daemon().ready()
+        until(lambda: len(w.letters()) == 4, lambda: w.letters())
+
+        def ask(who, path, body=None):
+            address = re.search(r'msg="admin listening" address=(\S+)', relay.log())[1]
+            request = urllib.request.Request(f"http://{address}/api/v1{path}", data=body and json.dumps(body).encode(), headers={
+                "Authorization": "Bearer " + tokens[who], "Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.read().decode()
+
+        wrong = ("--filter", "payload.v:wrong")
+        assert ids_of(w.hikyaku("dead", "list", *wrong, "--json")) == ["m1", "open"]
+        assert ids_of(w.hikyaku("messages", "list", *wrong, "--json")) == ["m1", "open"]
+        assert ids_of(w.hikyaku("dead", "list", "--text", CANARY.upper(), "--json")) == ["m1", "m2"]
+        assert ids_of(ask("sees", "/dead-letters?filter=payload.v:wrong")) == ["m1", "open"]
+        assert ids_of(ask("blind", "/dead-letters?filter=payload.v:wrong")) == ["open"]
+        assert ids_of(ask("blind", f"/dead-letters?filter=text:{CANARY}")) == []
+        assert "1 letter" in w.hikyaku("redrive", "plan", *wrong)  # the job would open none
+        fix = ("dead", "fix", "--filter", "destination:shop", "--jq")
+        blind = json.loads(ask("blind", "/dead-letters/fix", {"filter": "destination:shop", "jq": '.v = "right"', "dry_run": True, "reason": "r"}))
+        assert blind["changed"] == 1 and blind["failed"] == 3 and "the right to reveal" in json.dumps(blind), blind
+        away = w.path("away")
+        w.key.rename(away)
+        code, text = w.try_hikyaku(*fix, '.v = "right"', *WHY, "--dry-run")
+        assert "the key k1 cannot be read" in text and "1 would be changed, 0 unchanged, 3 failed" in text, (code, text)
+        assert ids_of(w.hikyaku("dead", "list", *wrong, "--json")) == ["open"]
+        away.rename(w.key)
+        told = "".join(w.try_hikyaku(*fix, program, *WHY, "--dry-run", "--samples", "9")[1] for program in (
+            '.v = "right"', ".card | error", ".card | tonumber", ".v = 1"))
+        assert "(sealed)" in told and "what jq said is hidden" in told and CANARY not in told, told
+        text = w.try_hikyaku(*fix, '.v = "right"', *WHY, "--yes")[1]
+        assert "3" in text and CANARY not in text, text
+        rows = w.sql("SELECT message_id, encoding, substr(payload, 1, 4) FROM dead_letters ORDER BY message_id")
+        assert [tuple(r) for r in rows] == [("m1", "sealed", "hk1."), ("m2", "sealed", "hk1."), ("moved", "sealed", "hk1."),
+                                            ("open", "utf8", '{"v"')], rows
+        w.hikyaku("dead", "requeue", "m1", "m2", *WHY, "--yes")
+        until(lambda: sum(r.status == 200 for r in w.receiver.arrived()) == 2, "the fixed ones")
+        assert sorted(json.loads(r.body)["v"] for r in w.receiver.arrived() if r.status == 200) == ["right", "right"]
+        assert json.loads(w.receiver.arrived()[-1].body)["card"] == CANARY
+        relay.stop()
+        assert CANARY not in relay.log() and w.holds(CANARY) == [], w.holds(CANARY)
 
 
 @test
