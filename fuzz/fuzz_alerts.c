@@ -35,6 +35,7 @@ static const struct hk_alert_rule rules[HK_NALERT_KINDS] = {
     {.name = "r7", .kind = HK_ALERT_NO_PROGRESS, .age_ms = 1000},
     {.name = "r8", .kind = HK_ALERT_LAG_GROWING, .age_ms = UINT64_C(100) * 365 * 86400000},
     {.name = "r9", .kind = HK_ALERT_REQUEUE_FAILED, .for_ms = UINT64_MAX},
+    {.name = "r10", .kind = HK_ALERT_KEY_MISSING},
 };
 
 static unsigned byte_of(struct hk_str *rest)

@@ -122,6 +122,7 @@ static void add_command(const struct hk_notice *n, struct hk_buf *out)
         break;
     case HK_ALERT_STORE_UNREACHABLE:
     case HK_ALERT_NO_PROGRESS:
+    case HK_ALERT_KEY_MISSING:
         hk_buf_adds(out, "hikyaku doctor");
         break;
     case HK_NALERT_KINDS:

@@ -126,6 +126,7 @@ static enum unit unit_of(enum hk_alert_kind about)
     case HK_ALERT_PAUSED:
     case HK_ALERT_STORE_UNREACHABLE:
     case HK_ALERT_REQUEUE_FAILED:
+    case HK_ALERT_KEY_MISSING:
     case HK_NALERT_KINDS:
         return UNIT_NONE;
     }

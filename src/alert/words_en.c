@@ -107,6 +107,12 @@ const struct hk_words hk_words_en = {
                  .text = "{n} {n:letter that was|letters that were} requeued could not be delivered this "
                          "time either: the cause is still there.",
                  .ended_text = "None of them is open any more[ ({n} in all)]."},
+            [HK_ALERT_KEY_MISSING] =
+                {.title = "Relay[ {relay}] lacks a key for sealed messages",
+                 .ended = "Relay[ {relay}] no longer waits for a key",
+                 .text = "Messages that need the key wait, and none of them is lost. Give the relay its key. "
+                         "It looks for a missing file again by itself.",
+                 .ended_text = "It delivers the messages that waited within 10 minutes."},
         },
     .others =
         {

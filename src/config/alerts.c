@@ -193,7 +193,7 @@ void hk_check_alert_rule(struct hk_walk *walk, const struct hk_yaml_node *node, 
     if (!HK_GIVEN(rule, HK_ALERT_RULE_AGE_OPT))
         rule->age_ms = default_age_ms(rule->when);
     if (!HK_GIVEN(rule, HK_ALERT_RULE_FOR_OPT))
-        rule->for_ms = rule->when == HK_ALERT_STORE_UNREACHABLE ? 30000 : 0;
+        rule->for_ms = hk_alert_kind_is_own(rule->when) ? 30000 : 0;
 }
 
 void hk_check_quiet(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
@@ -253,6 +253,7 @@ static const struct hk_conf_alert_rule standard[] = {
     {.name = "no-progress", .when = HK_ALERT_NO_PROGRESS, .age_ms = 5 * 60000, .severity = HK_ALERT_CRITICAL},
     {.name = "lag-growing", .when = HK_ALERT_LAG_GROWING, .age_ms = 10 * 60000, .severity = HK_ALERT_WARNING},
     {.name = "requeue-failed", .when = HK_ALERT_REQUEUE_FAILED, .severity = HK_ALERT_WARNING},
+    {.name = "key-missing", .when = HK_ALERT_KEY_MISSING, .for_ms = 30000, .severity = HK_ALERT_CRITICAL},
 };
 
 /* ---- reading ---- */

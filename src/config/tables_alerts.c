@@ -199,6 +199,7 @@ static const struct hk_word when_words[] = {{"dead_letter", HK_ALERT_DEAD_LETTER
                                             {"no_progress", HK_ALERT_NO_PROGRESS},
                                             {"lag_growing", HK_ALERT_LAG_GROWING},
                                             {"requeue_failed", HK_ALERT_REQUEUE_FAILED},
+                                            {"key_missing", HK_ALERT_KEY_MISSING},
                                             {NULL, 0}};
 
 static const struct hk_opt channel_elem = {.type = HK_OPT_NAME, .ref = HK_REF_CHANNEL, .example = "ops"};
@@ -233,7 +234,8 @@ static const struct hk_opt rule_opts[HK_ALERT_RULE_NOPTS] = {
                                .help =
                                    "least age, or time without progress; for rising and growing: the window"},
     [HK_ALERT_RULE_FOR_OPT] = {"for", HK_OPT_DURATION, AT(struct hk_conf_alert_rule, for_ms), TIME,
-                               .otherwise = "0s, or 30s for store_unreachable", .example = "1m",
+                               .otherwise = "0s, or 30s for store_unreachable and key_missing",
+                               .example = "1m",
                                .help = "how long the condition must hold before the alert fires"},
     [HK_ALERT_RULE_SEVERITY_OPT] = {"severity", HK_OPT_ENUM, AT(struct hk_conf_alert_rule, severity),
                                     .words = severity_words, .fallback = "warning",

@@ -137,6 +137,7 @@ static const char *const kind_words[HK_NALERT_KINDS] = {
     [HK_ALERT_NO_PROGRESS] = "no_progress",
     [HK_ALERT_LAG_GROWING] = "lag_growing",
     [HK_ALERT_REQUEUE_FAILED] = "requeue_failed",
+    [HK_ALERT_KEY_MISSING] = "key_missing",
 };
 
 static const char *const severity_words[] = {
@@ -233,6 +234,11 @@ bool hk_notice_of(struct hk_str word, enum hk_notice_kind *out)
 bool hk_alert_kind_has_letters(enum hk_alert_kind kind)
 {
     return kind == HK_ALERT_DEAD_LETTER || kind == HK_ALERT_REQUEUE_FAILED;
+}
+
+bool hk_alert_kind_is_own(enum hk_alert_kind kind)
+{
+    return kind == HK_ALERT_STORE_UNREACHABLE || kind == HK_ALERT_KEY_MISSING;
 }
 
 bool hk_alert_kind_has_figures(enum hk_alert_kind kind)
@@ -755,6 +761,7 @@ static void find_all(struct finder *f)
         find_lag(f);
         return;
     case HK_ALERT_STORE_UNREACHABLE: /* the relay's own, in memory */
+    case HK_ALERT_KEY_MISSING:
     case HK_NALERT_KINDS:
         return;
     }

@@ -55,6 +55,7 @@ enum hk_alert_kind {
     HK_ALERT_NO_PROGRESS,       /* messages are due, and none was sent for this long */
     HK_ALERT_LAG_GROWING,
     HK_ALERT_REQUEUE_FAILED, /* requeued letters died again */
+    HK_ALERT_KEY_MISSING,    /* a relay lacks a key that messages need; it decides this one itself, too */
     HK_NALERT_KINDS
 };
 
@@ -259,6 +260,8 @@ bool hk_alert_is_silent(const struct hk_alert_settings *settings, struct hk_str 
                         enum hk_severity_level severity, int64_t now_ms);
 /* Is the alert about letters, and so open while one of its letters is open? */
 bool hk_alert_kind_has_letters(enum hk_alert_kind kind);
+/* Does each relay decide it by itself, in memory? hk_alert_evaluate leaves it alone. */
+bool hk_alert_kind_is_own(enum hk_alert_kind kind);
 /* Does it look at counts and ages (hk_alert_facts from `dead` on, hk_alert_dest.dead)? */
 bool hk_alert_kind_has_figures(enum hk_alert_kind kind);
 

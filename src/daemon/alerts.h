@@ -33,6 +33,7 @@ struct hk_alerts_stats {
 /* ---- the plan ---- */
 
 #define HK_ALERTS_CHANNELS_MAX 32
+#define HK_ALERTS_RULES_MAX    100
 
 struct hk_alerts_route {
     const char *event_type;
@@ -119,8 +120,8 @@ struct hk_alerts_evaluated {
     bool mine; /* this relay's turn; else another one evaluated */
     bool more; /* look again at once */
     size_t firing, told;
-    int64_t
-        muted_ms; /* until when what is told without the store is muted: by the first such rule; 0 = not */
+    int64_t muted_ms
+        [HK_ALERTS_RULES_MAX]; /* by place: until when a rule of hk_alert_kind_is_own is muted; 0 = it is not */
 };
 
 enum hk_code hk_alerts_evaluate(struct hk_alerts_rounds *rounds, const struct hk_alerts_plan *plan,

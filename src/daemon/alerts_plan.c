@@ -84,6 +84,7 @@ static void fill(struct hk_alerts_plan *plan, struct hk_copier *c, const struct 
     size_t n_rules = 0;
     while (hk_config_alert_rule(config, n_rules))
         n_rules++;
+    assert(n_rules <= HK_ALERTS_RULES_MAX); /* the table says so */
     plan->channels = hk_pool_alloc(c->arena, config->channels.n, sizeof *plan->channels);
     plan->rules = hk_pool_alloc(c->arena, n_rules + 1, sizeof *plan->rules);
     c->failed = !plan->channels || !plan->rules;

@@ -320,9 +320,9 @@ static void sum_up(const struct hk_alert_board *board, const struct hk_alerts_pl
         out->firing += board->alerts[i].status == HK_ALERT_FIRING;
     for (size_t r = 0; r < plan->n_rules; r++)
         for (size_t i = 0; i < s->looked.n_mutes; i++)
-            if (plan->rules[r].kind == HK_ALERT_STORE_UNREACHABLE && !out->muted_ms &&
+            if (hk_alert_kind_is_own(plan->rules[r].kind) && !out->muted_ms[r] &&
                 hk_str_eq(s->mutes[i].rule, hk_str_of(plan->rules[r].name)))
-                out->muted_ms = s->mutes[i].until_ms;
+                out->muted_ms[r] = s->mutes[i].until_ms;
 }
 
 static enum hk_code judge(struct hk_alerts_rounds *rounds, const struct hk_alerts_plan *plan, struct seen *s,

@@ -65,7 +65,9 @@ struct store_job {
 /* A rule that is told without the store. */
 struct own {
     char name[64];
+    char detail[ERROR_MAX];
     struct hk_alert alert;
+    int64_t muted_ms; /* until then; 0 = it is not */
 };
 
 struct part {
@@ -85,7 +87,6 @@ struct part {
     size_t n_direct;
     struct own own[OWN_MAX];
     size_t n_own;
-    int64_t muted_ms;
     bool in_trouble; /* said so */
     bool stopping;
     atomic_bool abandoned; /* it stops: channels are not waited for */
@@ -247,6 +248,8 @@ static void tell_directly(struct part *p, const struct own *own, const struct hk
     e->notice.fingerprint = hk_pool_copy_str(&e->arena, hk_str_of(own->alert.fingerprint));
     (void)snprintf(e->id, sizeof e->id, "%s-%s-%lld", own->alert.fingerprint, hk_notice_word(kind),
                    (long long)now_ms);
+    const char *detail = hk_pool_copy_str(&e->arena, e->notice.detail);
+    e->notice.detail = hk_str_of(detail ? detail : "");
     if (e->notice.fingerprint)
         keep_direct(p, e);
     else
@@ -256,7 +259,7 @@ static void tell_directly(struct part *p, const struct own *own, const struct hk
 static struct own *own_of(struct part *p, const struct hk_alert_rule *rule)
 {
     for (size_t i = 0; i < p->n_own; i++)
-        if (strcmp(p->own[i].name, rule->name) == 0)
+        if (p->own[i].alert.kind == rule->kind && strcmp(p->own[i].name, rule->name) == 0)
             return &p->own[i];
     if (p->n_own == OWN_MAX)
         return NULL;
@@ -268,19 +271,21 @@ static struct own *own_of(struct part *p, const struct hk_alert_rule *rule)
     return own;
 }
 
-static void step_own(struct part *p, size_t r, bool store_ok)
+static void step_own(struct part *p, size_t r, bool holds, const char *detail)
 {
     const struct hk_alert_rule *rule = &p->plan->rules[r];
     struct own *own = own_of(p, rule);
     struct hk_alert_settings settings = p->plan->settings;
-    const struct hk_alert_mute mute = {hk_str_of(rule->name), p->muted_ms};
     enum hk_notice_kind kind = HK_NOTICE_FIRING;
     int64_t now_ms = hk_clock_wall_ms();
     if (!own)
         return;
+    const struct hk_alert_mute mute = {hk_str_of(rule->name), own->muted_ms};
     settings.mutes = &mute;
     settings.n_mutes = 1;
-    own->alert.active = !store_ok;
+    own->alert.active = holds;
+    (void)snprintf(own->detail, sizeof own->detail, "%s", detail);
+    own->alert.detail = hk_str_of(own->detail);
     if (!hk_alert_step(&own->alert, rule, &settings, now_ms, &kind))
         return;
     for (size_t i = 0; i < p->plan->n_channels; i++)
@@ -288,7 +293,7 @@ static void step_own(struct part *p, size_t r, bool store_ok)
             tell_directly(p, own, rule, i, kind, now_ms);
 }
 
-static void on_beat(void *arg, int64_t now_ms, bool store_ok)
+static void on_beat(void *arg, int64_t now_ms, bool store_ok, const char *keyless)
 {
     struct part *p = arg;
     (void)now_ms;
@@ -297,7 +302,9 @@ static void on_beat(void *arg, int64_t now_ms, bool store_ok)
     size_t before = p->n_direct;
     for (size_t r = 0; r < p->plan->n_rules; r++)
         if (p->plan->rules[r].kind == HK_ALERT_STORE_UNREACHABLE)
-            step_own(p, r, store_ok);
+            step_own(p, r, !store_ok, "");
+        else if (p->plan->rules[r].kind == HK_ALERT_KEY_MISSING)
+            step_own(p, r, keyless != NULL, keyless ? keyless : "");
     if (p->n_direct > before)
         pump(p);
 }
@@ -430,7 +437,12 @@ static void take_evaluated(struct part *p, const struct store_job *job, int64_t 
         return;
     atomic_fetch_add(&p->stats->evaluated, 1);
     atomic_store(&p->stats->firing, e->firing);
-    p->muted_ms = e->muted_ms;
+    for (size_t r = 0; r < job->plan->n_rules; r++) {
+        const struct hk_alert_rule *rule = &job->plan->rules[r];
+        struct own *own = hk_alert_kind_is_own(rule->kind) ? own_of(p, rule) : NULL;
+        if (own)
+            own->muted_ms = e->muted_ms[r];
+    }
 }
 
 static void on_store_done(void *arg, bool ran)

@@ -129,11 +129,11 @@ static void log_pushing(struct telemetry *t)
     hk_log_end(&line);
 }
 
-static void beat(void *arg, int64_t now_ms, bool store_ok)
+static void beat(void *arg, int64_t now_ms, bool store_ok, const char *keyless)
 {
     struct telemetry *t = arg;
     struct hk_exporter_stats stats;
-    (void)store_ok;
+    (void)store_ok, (void)keyless;
     if (t->pusher)
         log_pushing(t);
     if (!t->exporter)

@@ -11,6 +11,7 @@
 
 #include "base/str.h"
 #include "config/payload.h"
+#include "core/encoding.h"
 #include "desk/dead.h"
 #include "desk/forms.h"
 #include "desk/job.h"
@@ -119,6 +120,13 @@ static void add_sample(struct fix *f, const struct change *c)
     if (f->samples == 0)
         return;
     f->samples--;
+    if (hk_encoding_is_sealed(c->letter->encoding)) {
+        f->o.samples[f->o.n_samples++] =
+            (struct hk_dead_told){.id = c->letter->id,
+                                  .message_id = keep_id(f, c->letter->message_id),
+                                  .text = hk_str_of("(sealed)\n")};
+        return;
+    }
     hk_buf_init(&old, RESULT_MAX);
     hk_buf_init(&new, RESULT_MAX);
     hk_buf_init(&diff, f->run ? JOB_SAMPLE_MAX : SAMPLE_MAX);
@@ -135,15 +143,28 @@ static void add_sample(struct fix *f, const struct change *c)
 
 /* ---- one letter ---- */
 
+/* Codes of hk_letter_plain, or HK_CONFLICT: it is sealed, and cannot be opened; `why` says why. */
+static enum hk_code read_payload(struct fix *f, const struct hk_letter *letter, struct hk_str *out,
+                                 struct hk_err *why)
+{
+    bool whole = letter->payload.len >= letter->payload_bytes;
+    if (!hk_encoding_is_sealed(letter->encoding) || !letter->has_payload || !whole || !f->caller->may_reveal)
+        return hk_letter_plain(letter, &f->page_mem, out);
+    return hk_letter_open(f->desk, letter, true, &f->page_mem, out, why);
+}
+
 /* NULL: it may be given to jq. */
-static const char *unfit(const struct hk_letter *letter, struct hk_str before, enum hk_code decoded)
+static const char *unfit(const struct hk_letter *letter, struct hk_str before, enum hk_code decoded,
+                         const struct hk_err *why)
 {
     if (!letter->has_payload)
         return "it has no payload";
-    if (decoded == HK_OK && letter->payload.len < letter->payload_bytes)
+    if ((decoded == HK_OK || decoded == HK_DENIED) && letter->payload.len < letter->payload_bytes)
         return "the payload is larger than 64 MiB";
     if (decoded == HK_DENIED)
-        return "the payload is sealed: use dead edit --reveal";
+        return "the payload is sealed: to fix it takes the right to reveal";
+    if (decoded == HK_CONFLICT)
+        return why->message;
     if (decoded != HK_OK)
         return decoded == HK_NOMEM ? "memory is short" : "the payload is not base64, as its encoding says";
     if (hk_scan_check(before, NULL) != HK_OK)
@@ -201,6 +222,8 @@ static bool is_change(struct fix *f, const struct hk_letter *letter, struct hk_s
     }
     if (!hk_validate_payload(f->rules, letter->event_type, after, &finding)) {
         char why[sizeof finding.text + 64];
+        if (hk_encoding_is_sealed(letter->encoding)) /* the finding may quote it */
+            (void)snprintf(finding.text, sizeof finding.text, "dead edit --reveal --dry-run says why");
         (void)snprintf(why, sizeof why, "the result is not valid: %s", finding.text);
         add_failure(f, letter, why);
         return false;
@@ -220,9 +243,15 @@ static enum hk_code add_change(struct fix *f, const struct hk_letter *letter, st
     *c = (struct change){.letter = letter, .before = before, .result = *result};
     hk_buf_init(result, RESULT_MAX);
     struct hk_str plain = hk_buf_str(&c->result);
-    enum hk_code rc = hk_codec_stored(letter->encoding, plain, &f->page_mem, &c->stored);
+    const struct hk_codec_of of = {
+        .keys = f->desk->config->keys, .encoding = letter->encoding, .message_id = letter->message_id};
+    struct hk_err why = {.message = "it does not fit"};
+    enum hk_code rc = hk_codec_seal(&of, plain, &f->page_mem, &c->stored, &why);
     f->change_bytes += plain.len + (c->stored.ptr != plain.ptr ? c->stored.len : 0);
-    return rc == HK_OK ? HK_OK : hk_err_set(err, rc, "the payload does not fit");
+    return rc == HK_OK
+               ? HK_OK
+               : hk_err_set(err, rc == HK_UNAVAILABLE ? HK_CONFLICT : rc,
+                            "the payload of letter %" PRId64 " is not changed: %s", letter->id, why.message);
 }
 
 /* HK_OK: dealt with, well or badly. Anything else ends the run. */
@@ -230,15 +259,21 @@ static enum hk_code fix_one(struct fix *f, const struct hk_letter *letter, struc
 {
     struct hk_buf result;
     struct hk_str before = {"", 0};
+    struct hk_err closed = {.message = ""};
     hk_buf_init(&result, RESULT_MAX);
     f->o.matched++;
-    enum hk_code decoded = hk_letter_plain(letter, &f->page_mem, &before);
-    const char *why = hk_letter_lies_open(f->desk, letter) ? HK_LIES_OPEN : unfit(letter, before, decoded);
+    enum hk_code decoded = read_payload(f, letter, &before, &closed);
+    const char *why =
+        hk_letter_lies_open(f->desk, letter) ? HK_LIES_OPEN : unfit(letter, before, decoded, &closed);
     enum hk_code rc = why ? HK_INVALID : hk_jq_apply(f->jq, before, &result, err);
     if (rc == HK_OK && is_change(f, letter, before, hk_buf_str(&result))) {
         rc = add_change(f, letter, before, &result, err);
     } else if (rc == HK_INVALID || rc == HK_TIMEOUT || rc == HK_TOOBIG) {
-        add_failure(f, letter, why ? why : err->message);
+        bool hides = hk_encoding_is_sealed(letter->encoding); /* jq quotes the payload */
+        add_failure(f, letter,
+                    why     ? why
+                    : hides ? "the program failed on it, and what jq said is hidden: the payload is sealed"
+                            : err->message);
         rc = HK_OK;
     }
     hk_buf_fini(&result);
@@ -253,7 +288,7 @@ static void drop_changes(struct fix *f)
         hk_buf_fini(&f->changes[i].result);
     f->n_changes = 0;
     f->change_bytes = 0;
-    hk_pool_reset(&f->page_mem);
+    hk_pool_wipe(&f->page_mem);
 }
 
 static void count_change(struct fix *f, const struct change *c)
@@ -424,7 +459,7 @@ static enum hk_code fix_letters(struct hk_desk *desk, const struct hk_caller *ca
     hk_jq_close(f.jq);
     hk_validate_free(f.rules);
     hk_letter_filter_free(&f.filter);
-    hk_pool_fini(&f.page_mem);
+    hk_pool_wipe(&f.page_mem);
     return rc;
 }
 
@@ -514,7 +549,7 @@ static enum hk_code fix_batch(struct hk_job_run *run, const struct hk_caller *ca
     hk_jq_close(f.jq);
     hk_validate_free(f.rules);
     hk_letter_filter_free(&f.filter);
-    hk_pool_fini(&f.page_mem);
+    hk_pool_wipe(&f.page_mem);
     return rc;
 }
 

@@ -63,6 +63,7 @@ static enum hk_code read_filter(struct hk_desk *desk, const struct hk_caller *ca
     enum hk_code rc = hk_letter_filter(desk, caller, words, false, mem, out, err);
     if (rc != HK_OK)
         return rc;
+    hk_filter_open_sealed(out->parsed, NULL); /* the job opens none: its count must not, either */
     rc = refuse_search(desk, caller, out, err);
     if (rc != HK_OK) {
         hk_letter_filter_free(out);

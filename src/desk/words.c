@@ -63,11 +63,14 @@ enum hk_code hk_words_filter(struct hk_desk *desk, const struct hk_caller *calle
         rc = hk_desk_hidden(desk, caller, &hidden, err);
     if (rc == HK_OK)
         rc = hk_filter_veil(filter, hidden, err);
-    if (rc == HK_OK)
-        *out = filter;
-    else
+    if (rc != HK_OK) {
         hk_filter_free(filter);
-    return rc;
+        return rc;
+    }
+    if (caller->may_reveal && desk->config) /* a mere check has none */
+        hk_filter_open_sealed(filter, desk->config->keys);
+    *out = filter;
+    return HK_OK;
 }
 
 const char *hk_words_text(const struct hk_filter *filter, const struct hk_letter_query *query,

@@ -7,6 +7,7 @@
 #define HK_PAYLOAD_FILTER_H
 
 #include "core/letter.h"
+#include "payload/keyring.h"
 #include "payload/mask.h"
 #include "payload/path.h"
 
@@ -34,6 +35,10 @@ void hk_filter_free(struct hk_filter *filter);
  * for a value that is masked. Before hk_filter_query; `masks` must live as long as the filter. */
 enum hk_code hk_filter_veil(struct hk_filter *filter, const struct hk_masks *masks,
                             struct hk_err *err) HK_MUSTCHECK;
+/* For somebody who may see sealed payloads: from now on the filter opens them, and does not find those that cannot be opened. What is asked
+ * of the store before cannot look into them (no sieve). NULL: it finds nothing in them, as at first. Before hk_filter_query; `keys` must
+ * live as long as the filter. */
+void hk_filter_open_sealed(struct hk_filter *filter, struct hk_keyring *keys);
 bool hk_filter_has_text(const struct hk_filter *filter);
 
 /* The same filter as text that means the same at any time (ages as points in time): what a job keeps. `query` is written, not what was

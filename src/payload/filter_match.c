@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* The conditions that SQL cannot express: text anywhere in a letter, and values in its payload. Called for each of up to a million letters, so it
- * allocates only for payloads in base64. */
+ * allocates only for payloads in base64, and for sealed ones. */
 #include <string.h>
 
 #include "base/str.h"
+#include "core/encoding.h"
 #include "payload/codec.h"
 #include "payload/filter_impl.h"
 
@@ -170,6 +171,13 @@ enum hk_code hk_filter_veil(struct hk_filter *f, const struct hk_masks *masks, s
     return HK_OK;
 }
 
+void hk_filter_open_sealed(struct hk_filter *f, struct hk_keyring *keys)
+{
+    f->keys = keys;
+    if (keys)
+        f->query.sieve = (struct hk_letter_sieve){.value = NULL};
+}
+
 bool hk_filter_has_text(const struct hk_filter *f)
 {
     return f->n_texts > 0;
@@ -190,17 +198,30 @@ static bool fits_veiled(const struct hk_filter *f, const struct hk_letter *lette
 
 /* ---- the whole ---- */
 
+/* HK_NOMEM: nobody knows what is in it. `*out` is empty where a sealed payload stays closed. */
+static enum hk_code read_payload(const struct hk_filter *f, const struct hk_letter *letter,
+                                 struct hk_pool *mem, struct hk_str *out)
+{
+    const struct hk_codec_of of = {
+        .keys = f->keys, .encoding = letter->encoding, .message_id = letter->message_id};
+    struct hk_err err = {.message = ""};
+    bool is_sealed = hk_encoding_is_sealed(letter->encoding);
+    enum hk_code rc = is_sealed && f->keys ? hk_codec_open(&of, letter->payload, mem, out, &err)
+                                           : hk_codec_beginning(letter->encoding, letter->payload, mem, out);
+    if (rc != HK_OK)
+        *out = is_sealed ? (struct hk_str){"", 0} : letter->payload;
+    return rc;
+}
+
 bool hk_filter_match(const void *arg, const struct hk_letter *letter)
 {
     const struct hk_filter *f = arg;
     struct hk_pool mem = {.blocks = NULL};
     struct hk_str plain;
-    enum hk_code rc = hk_codec_beginning(letter->encoding, letter->payload, &mem, &plain);
+    enum hk_code rc = read_payload(f, letter, &mem, &plain);
     bool is_veiled = f->masks && hk_masks_fit(f->masks, letter->event_type);
-    if (rc == HK_INVALID)
-        plain = letter->payload;   /* of what is sealed nothing is found */
     bool found = rc != HK_NOMEM && /* it is not found rather than acted upon */
                  (is_veiled ? fits_veiled(f, letter, plain) : fits(f, letter, plain));
-    hk_pool_fini(&mem);
+    hk_pool_wipe(&mem);
     return found;
 }

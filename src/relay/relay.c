@@ -144,7 +144,9 @@ static void beat(struct hk_relay *r, int64_t now)
         return;
     r->beat_at_ms = now + BEAT_MS;
     hk_clocks_beat(&r->clocks, r->options.log);
-    HK_RELAY_TELL(r, beat, now, r->store.last_error == HK_OK || r->store.last_error == HK_BUSY);
+    const char *keyless = hk_relay_sealed_keyless(r, now);
+    bool store_ok = r->store.last_error == HK_OK || r->store.last_error == HK_BUSY || r->sealed.no_lane;
+    HK_RELAY_TELL(r, beat, now, store_ok, keyless);
 }
 
 /* One look at the clock serves a round: it is short, and each would cost a system call on some machines. */

@@ -42,6 +42,7 @@ struct hk_relay_store {
     struct hk_err err;
     uint64_t took_us;
     int64_t lane, now_ms; /* of the last acquire */
+    bool unsealable;      /* the last acquire failed for want of a key */
     const struct hk_poll *poll;
     const struct hk_heads *heads;
     const struct hk_held_key *keys;
@@ -71,11 +72,26 @@ struct hk_relay_delivery {          /* one per slot: what a sink and its callbac
     struct hk_pool words; /* the receiver's, sealed, until the engine has them */
 };
 
+/* A key that some message waits for. */
+struct hk_relay_keyless {
+    char id[HK_KEY_ID_MAX], check[HK_KEY_CHECK_MAX];
+    char why[HK_ERR_MESSAGE_MAX];
+    int64_t seen_ms; /* when a message last needed it */
+};
+
+enum {
+    HK_RELAY_KEYLESS_MAX = 8
+};
+
 /* Of messages that wait for a key (relay_sealed.c). */
 struct hk_relay_sealed {
     int64_t next_ms; /* the last of them is looked at again */
     int64_t said_ms; /* when the log was told; 0 = never */
     uint64_t unsaid; /* and how many came since */
+    struct hk_relay_keyless keyless[HK_RELAY_KEYLESS_MAX];
+    size_t n_keyless;
+    bool no_lane; /* mode rest: the relay acquires no lane before it has its first key */
+    char why_no_lane[HK_ERR_MESSAGE_MAX];
 };
 
 struct hk_relay_sends {
@@ -189,6 +205,10 @@ bool hk_relay_hides(const struct hk_relay_delivery *d);
 void hk_relay_sealed_words(struct hk_relay_delivery *d, struct hk_outcome *outcome);
 /* What may be told of the outcome: where they are hidden, nothing that the receiver said. */
 struct hk_facts hk_relay_sealed_facts(const struct hk_relay_delivery *d, const struct hk_facts *facts);
+/* After each try to acquire a lane. `why`: a key is missing for that; NULL = none is. */
+void hk_relay_sealed_acquired(struct hk_relay *r, const char *why);
+/* Forgets the keys that are there again. Returns why messages wait for a key, or NULL. */
+const char *hk_relay_sealed_keyless(struct hk_relay *r, int64_t now);
 /* The engine has been told: nothing that was opened is left. */
 void hk_relay_sealed_end(struct hk_relay_delivery *d);
 

@@ -42,6 +42,7 @@ static enum hk_code work_acquire(struct hk_relay *r)
 {
     struct hk_relay_store *s = &r->store;
     enum hk_code rc = can_seal(r);
+    s->unsealable = rc != HK_OK;
     if (rc != HK_OK)
         return rc;
     return s->ops->acquire(s->handle, r->options.name, r->options.boot, r->options.config->relay.lease_ms,
@@ -92,6 +93,7 @@ static void done_acquire(struct hk_relay *r)
     struct hk_log_line line;
     const struct hk_relay_store *s = &r->store;
     hk_engine_on_acquired(r->engine, hk_relay_now_ms(r), s->rc, s->lane, s->now_ms);
+    hk_relay_sealed_acquired(r, s->unsealable ? s->err.message : NULL);
     if (s->rc != HK_OK)
         return;
     hk_crash_point("acquired");

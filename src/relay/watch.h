@@ -43,8 +43,8 @@ struct hk_onlooker {
     void (*polled)(void *arg, const struct hk_poll *poll);
     void (*lane)(void *arg, enum hk_lane_event event, int64_t lane);
     /* The relay did something: rises as long as the loop turns. At least once a second, `store_ok`: whether the store's last
-     * answer was none of trouble. */
-    void (*beat)(void *arg, int64_t now_ms, bool store_ok);
+     * answer was none of trouble. `keyless`: why messages wait for a key that this relay lacks; NULL = none do. */
+    void (*beat)(void *arg, int64_t now_ms, bool store_ok, const char *keyless);
 };
 
 #endif

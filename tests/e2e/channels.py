@@ -48,7 +48,7 @@ NOTICE = {"about": "dead_letter", "kind": "firing", "severity": "critical", "rul
           "reason": "HTTP_422", "event_type": "OrderCreated", "example_id": "0190-abc", "detail": "422 Unprocessable Entity",
           "relay": "relay-1", "link": "https://ops.example.com/dead?group=3f2a"}
 KINDS = ["dead_letter", "dead_letters_above", "dead_letters_rising", "oldest_age", "breaker_open", "paused",
-         "store_unreachable", "no_progress", "lag_growing", "requeue_failed"]
+         "store_unreachable", "no_progress", "lag_growing", "requeue_failed", "key_missing"]
 NOTICES = ["firing", "update", "resolved", "test"]
 # What breaks out of whatever it stands in, if it is let.
 HOSTILE = [

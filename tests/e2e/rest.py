@@ -72,6 +72,13 @@ class Rest(World):
                 and text.encode() in (data / path).read_bytes()]
 
 
+def tell(w, *rules):
+    """Alerts of these rules go to the receiver."""
+    w.receiver.on("slack", lambda r: Answer(200, body=b"ok"))
+    w.config["channels"] = {"ops": {"slack": {"url": w.receiver.url("slack")}, "allow": ["127.0.0.0/8"]}}
+    w.config["alerts"] = {"interval": "100ms", "resolve_after": "100ms", "rules": list(rules)}
+
+
 def mixed_traffic(w):
     """Every way that a message can go."""
     def echo(request):
@@ -79,10 +86,8 @@ def mixed_traffic(w):
         status = 500 if request.id.startswith("again") and request.n < 3 else 422
         return Answer(200 if request.id.startswith("again") and request.n >= 3 else status, {"X-Echo": request.body.decode()}, body=body)
     w.receiver.on("bad", echo)
-    w.receiver.on("slack", lambda r: Answer(200, body=b"ok"))
     w.config["destinations"]["bad"] = w.destination("bad")
-    w.config["channels"] = {"ops": {"slack": {"url": w.receiver.url("slack")}, "allow": ["127.0.0.0/8"]}}
-    w.config["alerts"] = {"interval": "100ms", "rules": [{"name": "died", "when": "dead_letter"}]}
+    tell(w, {"name": "died", "when": "dead_letter"})
     w.write_config()
 
 
@@ -173,17 +178,24 @@ def a_crash_leaves_nothing_open_behind():
 @test
 def without_the_key_nothing_is_sent_and_nothing_is_lost():
     with Rest() as w:
+        tell(w, {"name": "keys", "when": "key_missing", "for": "100ms"}, {"name": "gone", "when": "store_unreachable", "for": "0s"})
+        w.write_config()
         away = w.path("away")
         w.key.rename(away)
         w.add("m")
         relay = w.daemon()
         relay.says("nothing is sent before payloads can be sealed")
+        notices = lambda: [r.body.decode() for r in w.receiver.arrived(destination="slack")]
+        until(lambda: notices(), "a notice")
         time.sleep(1)
-        assert w.receiver.arrived() == [] and w.sql("SELECT count(*) FROM outbox") == [(1,)]
+        assert len(notices()) == 1 and "lacks a key" in notices()[0] and "the key k1 cannot be read" in notices()[0], notices()
+        assert w.receiver.arrived("m") == [] and w.sql("SELECT count(*) FROM outbox") == [(1,)]
         code, text = w.try_hikyaku("messages", "cancel", "m", *WHY)
         assert code != 0 and "cannot be" in text and w.sql("SELECT count(*) FROM outbox") == [(1,)], (code, text)
         away.rename(w.key)
         assert w.arrives("m") == json.dumps({"card": f"{CANARY}-m"})
+        until(lambda: len(notices()) == 2, notices)
+        assert "no longer waits for a key" in notices()[1], notices()
         relay.stop()
 
 

@@ -8,10 +8,12 @@ import base64
 import json
 import os
 import pathlib
+import re
 import shutil
 import signal
 import subprocess
 import sys
+import urllib.request
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from support import POSTGRES, Answer, Skip, World, now_ms, run_tests, until
@@ -125,6 +127,64 @@ def a_letter_is_edited_and_goes_out_under_a_new_id():
         relay.stop()
 
 
+def ids_of(text):
+    return sorted(item["message_id"] for item in json.loads(text)["items"])
+
+
+@test
+def filters_and_fixes_open_what_the_caller_may_see():
+    with Sealed(admin={"listen": "127.0.0.1:0", "auth": "tokens"}, validate=[{"event_type": "*", "required": ["v:string"]}]) as w:
+        w.receiver.on("shop", lambda r: 200 if b"right" in r.body else 422)
+        w.enqueue("m1", json.dumps({"v": "wrong", "card": CANARY}))
+        w.enqueue("m2", json.dumps({"v": "other", "card": CANARY}))
+        w.insert(message_id="open", payload=json.dumps({"v": "wrong"}))
+        w.insert(message_id="moved", payload=w.sealed_text("m3", '{"v":"wrong"}'), encoding="sealed")
+        def token(name, *more):
+            return json.loads(w.hikyaku("token", "create", name, "--role", "operator", *more, *WHY, "--json"))["token"]
+        tokens = {"blind": token("blind"), "sees": token("sees", "--reveal")}
+        relay = w.daemon().ready()
+        until(lambda: len(w.letters()) == 4, lambda: w.letters())
+
+        def ask(who, path, body=None):
+            address = re.search(r'msg="admin listening" address=(\S+)', relay.log())[1]
+            request = urllib.request.Request(f"http://{address}/api/v1{path}", data=body and json.dumps(body).encode(), headers={
+                "Authorization": "Bearer " + tokens[who], "Content-Type": "application/json"})
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                return answer.read().decode()
+
+        wrong = ("--filter", "payload.v:wrong")
+        assert ids_of(w.hikyaku("dead", "list", *wrong, "--json")) == ["m1", "open"]
+        assert ids_of(w.hikyaku("messages", "list", *wrong, "--json")) == ["m1", "open"]
+        assert ids_of(w.hikyaku("dead", "list", "--text", CANARY.upper(), "--json")) == ["m1", "m2"]
+        assert ids_of(ask("sees", "/dead-letters?filter=payload.v:wrong")) == ["m1", "open"]
+        assert ids_of(ask("blind", "/dead-letters?filter=payload.v:wrong")) == ["open"]
+        assert ids_of(ask("blind", f"/dead-letters?filter=text:{CANARY}")) == []
+        assert "1 letter" in w.hikyaku("redrive", "plan", *wrong)  # the job would open none
+        fix = ("dead", "fix", "--filter", "destination:shop", "--jq")
+        blind = json.loads(ask("blind", "/dead-letters/fix", {"filter": "destination:shop", "jq": '.v = "right"', "dry_run": True, "reason": "r"}))
+        assert blind["changed"] == 1 and blind["failed"] == 3 and "the right to reveal" in json.dumps(blind), blind
+        away = w.path("away")
+        w.key.rename(away)
+        code, text = w.try_hikyaku(*fix, '.v = "right"', *WHY, "--dry-run")
+        assert "the key k1 cannot be read" in text and "1 would be changed, 0 unchanged, 3 failed" in text, (code, text)
+        assert ids_of(w.hikyaku("dead", "list", *wrong, "--json")) == ["open"]
+        away.rename(w.key)
+        told = "".join(w.try_hikyaku(*fix, program, *WHY, "--dry-run", "--samples", "9")[1] for program in (
+            '.v = "right"', ".card | error", ".card | tonumber", ".v = 1"))
+        assert "(sealed)" in told and "what jq said is hidden" in told and CANARY not in told, told
+        text = w.try_hikyaku(*fix, '.v = "right"', *WHY, "--yes")[1]
+        assert "3" in text and CANARY not in text, text
+        rows = w.sql("SELECT message_id, encoding, substr(payload, 1, 4) FROM dead_letters ORDER BY message_id")
+        assert [tuple(r) for r in rows] == [("m1", "sealed", "hk1."), ("m2", "sealed", "hk1."), ("moved", "sealed", "hk1."),
+                                            ("open", "utf8", '{"v"')], rows
+        w.hikyaku("dead", "requeue", "m1", "m2", *WHY, "--yes")
+        until(lambda: sum(r.status == 200 for r in w.receiver.arrived()) == 2, "the fixed ones")
+        assert sorted(json.loads(r.body)["v"] for r in w.receiver.arrived() if r.status == 200) == ["right", "right"]
+        assert json.loads(w.receiver.arrived()[-1].body)["card"] == CANARY
+        relay.stop()
+        assert CANARY not in relay.log() and w.holds(CANARY) == [], w.holds(CANARY)
+
+
 @test
 def a_letter_is_sent_by_hand():
     with Sealed() as w:
@@ -140,6 +200,12 @@ def a_letter_is_sent_by_hand():
 @test
 def without_the_key_messages_wait_and_nothing_is_charged():
     with Sealed(event_log=True) as w:
+        w.receiver.on("slack", lambda r: Answer(200, body=b"ok"))
+        w.config["channels"] = {"ops": {"slack": {"url": w.receiver.url("slack")}, "allow": ["127.0.0.0/8"]}}
+        w.config["alerts"] = {"interval": "100ms", "resolve_after": "100ms", "rules": [
+            {"name": "keys", "when": "key_missing", "for": "100ms", "severity": "critical"}, {"name": "gone", "when": "store_unreachable", "for": "0s"}]}
+        w.write_config()
+        secret = base64.b64decode(w.key.read_bytes())
         w.receiver.on("shop", lambda r: 500 if r.id == "tried" and r.n == 1 else 200)
         for name in ("one", "two"):
             w.enqueue(name, name)
@@ -148,6 +214,9 @@ def without_the_key_messages_wait_and_nothing_is_charged():
         w.key.rename(away)
         relay = w.daemon().ready()
         relay.says("sealed messages wait")
+        notices = lambda: [r.body.decode() for r in w.receiver.arrived(destination="slack")]
+        until(lambda: len(notices()) == 1, notices)
+        assert "lacks a key" in notices()[0] and "the key k1 cannot be read" in notices()[0], notices()
         until(lambda: {e["m"] for e in w.events.lines() if e["ev"] == "keyless"} == {"one", "two"}, "both")
         w.insert(message_id="open", payload="open")  # what is not sealed does not wait for it
         assert w.arrives("open") == "open"
@@ -167,6 +236,10 @@ def without_the_key_messages_wait_and_nothing_is_charged():
         assert (w.arrives("one"), w.arrives("two")) == ("one", "two")
         until(lambda: w.sql("SELECT count(*) FROM outbox_retry") == [(0,)], "all of them settled")
         assert w.letters() == {}
+        until(lambda: len(notices()) == 2, notices)
+        assert "no longer waits for a key" in notices()[1], notices()
+        for form in (base64.b64encode(secret).decode(), secret.hex()):
+            assert form not in "".join(notices()) + relay.log()
         relay.stop()
 
 

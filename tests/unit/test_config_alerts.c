@@ -112,7 +112,7 @@ static void every_mistake_is_named_with_its_place(void **state)
          "4:7: alert rule 1 of alerts needs \"name\", for example name: dead-letter\n"},
         {RULES "    - { name: a, when: pausd }\n",
          "4:24: \"when\" must be one of dead_letter, dead_letters_above, dead_letters_rising, oldest_age, breaker_open, "
-         "paused, store_unreachable, no_progress, lag_growing, requeue_failed, not \"pausd\"; did you mean \"paused\"?\n"},
+         "paused, store_unreachable, no_progress, lag_growing, requeue_failed, key_missing, not \"pausd\"; did you mean \"paused\"?\n"},
         {RULES "    - { name: a, when: paused, above: 3 }\n",
          "4:39: \"above\" means nothing with when: paused\n"},
         {RULES "    - { name: a, when: oldest_age, destination: x }\n",

@@ -34,6 +34,7 @@ static struct hk_notice notice_of(enum hk_alert_kind about, enum hk_notice_kind 
         about == HK_ALERT_OLDEST_AGE || about == HK_ALERT_NO_PROGRESS || about == HK_ALERT_LAG_GROWING;
     const char *detail = about == HK_ALERT_PAUSED              ? "alice: INC-1234, charged twice"
                          : about == HK_ALERT_STORE_UNREACHABLE ? "connection refused"
+                         : about == HK_ALERT_KEY_MISSING       ? "no key 2026-11 is configured"
                          : letters                             ? "422 Unprocessable Entity"
                                                                : "";
     return (struct hk_notice){
