@@ -201,7 +201,7 @@ def a_send_by_hand_is_made_once_and_its_doubt_is_left_to_people():
         for name, (point, nth) in zip(names, begun):
             assert w.killed(point, nth, "dead", "send", name, *WHY), name
             if w.whole([name], "send", OPEN, in_doubt):
-                assert "nobody knows" in w.run("dead", "send", name, *WHY, code=FAILURE)
+                assert "with an unknown outcome" in w.run("dead", "send", name, *WHY, code=FAILURE)
                 w.run("dead", "restore", name, *WHY)
             else:
                 assert point != "act-committed"
@@ -215,7 +215,7 @@ def a_send_by_hand_is_made_once_and_its_doubt_is_left_to_people():
                 assert w.facts(name, "sent")[3] == 1
             else:
                 assert point != "outcome-committed" and w.facts(name, "sent")[3] == 0
-                assert "nobody knows" in w.run("dead", "send", name, *WHY, code=FAILURE)
+                assert "with an unknown outcome" in w.run("dead", "send", name, *WHY, code=FAILURE)
                 w.run("dead", "resolve", name, *WHY)
         assert {w.letter(name)[0] for name in names} == {"resolved"}
         w.nothing_else_goes_out({name: 2 for name in names})
