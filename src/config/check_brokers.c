@@ -53,6 +53,7 @@ static const struct hk_server_scheme *scheme_of(enum hk_conf_kind kind)
     case HK_KIND_HTTP:
     case HK_KIND_NULL:
     case HK_KIND_KAFKA:
+    case HK_KIND_SQS:
     case HK_NKINDS:
         break;
     case HK_KIND_AMQP:

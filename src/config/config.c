@@ -472,6 +472,7 @@ const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *
     case HK_KIND_HTTP:
     case HK_KIND_NULL:
     case HK_KIND_KAFKA: /* its brokers are no URL */
+    case HK_KIND_SQS:
     case HK_NKINDS:
         break;
     case HK_KIND_AMQP:
@@ -493,6 +494,8 @@ const char *hk_conf_url(const struct hk_conf_destination *destination, char room
         return servers->url ? hk_url_show(hk_str_of(servers->url), room) : NULL;
     if (destination->kind == HK_KIND_KAFKA && destination->kafka.brokers && destination->kafka.topic)
         return show_kafka(&destination->kafka, room);
+    if (destination->kind == HK_KIND_SQS)
+        return destination->sqs.queue_url; /* it holds no secret */
     if (destination->kind != HK_KIND_HTTP || !destination->http.url)
         return NULL;
     return hk_conf_is_targeted(destination) ? HK_CONF_URL_MESSAGE
@@ -517,6 +520,8 @@ bool hk_conf_has_files(const struct hk_conf_destination *destination)
         return s->ca_file || s->cert_file || s->key_file;
     case HK_KIND_KAFKA:
         return k->ca_file || k->cert_file || k->key_file;
+    case HK_KIND_SQS:
+        return destination->sqs.ca_file || destination->sqs.credentials_file;
     case HK_KIND_NULL:
     case HK_NKINDS:
         break;

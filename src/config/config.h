@@ -321,6 +321,17 @@ struct hk_conf_kafka {
     uint64_t window_bytes;
 };
 
+/* Amazon SQS. NULL: not given. */
+struct hk_conf_sqs {
+    uint32_t given;
+    const char *queue_url, *region;
+    const char *endpoint; /* NULL: that of the queue_url */
+    const char *access_key_id, *secret_access_key, *session_token;
+    const char *credentials_file, *profile;
+    const char *ca_file;
+    enum hk_conf_cloudevents cloudevents; /* NONE or STRUCTURED */
+};
+
 enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
     HK_KIND_HTTP = 0,
     HK_KIND_NULL,
@@ -329,6 +340,7 @@ enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
     HK_KIND_REDIS,
     HK_KIND_MQTT,
     HK_KIND_KAFKA,
+    HK_KIND_SQS,
     HK_NKINDS
 };
 
@@ -402,6 +414,7 @@ struct hk_conf_destination {
     struct hk_conf_redis redis;
     struct hk_conf_mqtt mqtt;
     struct hk_conf_kafka kafka;
+    struct hk_conf_sqs sqs;
     struct hk_conf_queue queue;
     const char *policy;                    /* the default one's name when none was given */
     const struct hk_policy *own_policy;    /* that policy as the queue changes it; NULL: it is no queue */

@@ -59,6 +59,12 @@ static void end_flight(struct hk_flight *f)
     move_to(f, &b->ended);
 }
 
+void hk_flight_written(struct hk_flight *f)
+{
+    f->deadline_ms = UINT64_MAX;
+    move_to(f, &f->sink->written);
+}
+
 void hk_flight_requeue(struct hk_flight *f)
 {
     f->redirects++;
@@ -142,11 +148,14 @@ struct report {
 static void show_request(struct hk_broker *b, const struct hk_flight *f)
 {
     struct hk_json json;
+    struct hk_message msg = *f->msg;
+    if (b->body_type)
+        msg.content_type = hk_str_of(b->body_type);
     hk_buf_reset(&b->shown_request);
     hk_json_init(&json, &b->shown_request, false);
     hk_json_object(&json);
     b->ops->show(b, f->msg, &json);
-    if (hk_fields_make(&b->fields, b->ops->fields, b->ce_source, f->msg, f->attempt, NULL) == HK_OK)
+    if (hk_fields_make(&b->fields, b->ops->fields, b->ce_source, &msg, f->attempt, NULL) == HK_OK)
         hk_fields_show(&b->fields, &json);
     hk_json_end(&json);
 }
@@ -257,7 +266,8 @@ static void look_at(struct hk_broker *b, uint64_t at_ms, uint64_t now_ms)
 
 static void expire(struct hk_broker *b, struct hk_flight *f)
 {
-    const struct hk_link_failure *why = &b->link->failure;
+    static const struct hk_link_failure none = {.fault = HK_FAULT_NONE};
+    const struct hk_link_failure *why = b->link ? &b->link->failure : &none;
     const char *blocked = f->in == &b->queued ? b->ops->blocked(b) : NULL;
     char text[HK_LINK_TEXT_MAX + 96];
     if (blocked) {
@@ -311,6 +321,10 @@ static void refuse(struct hk_flight *f, enum hk_code rc, const char *why)
 void hk_broker_pump(struct hk_broker *b)
 {
     struct hk_link *link = b->link;
+    if (!link) {
+        b->ops->pump(b);
+        return;
+    }
     while (b->queued.first && link->phase == HK_LINK_READY && hk_stream_pending(link->stream) < HIGH_BYTES) {
         struct hk_flight *f = b->queued.first;
         struct hk_err err = {.message = ""};
@@ -393,7 +407,8 @@ void hk_broker_flush(struct hk_sink *sink)
 {
     struct hk_broker *b = (struct hk_broker *)sink;
     hk_broker_pump(b);
-    hk_link_flush(b->link);
+    if (b->link)
+        hk_link_flush(b->link);
 }
 
 void hk_broker_abort(struct hk_sink *sink)

@@ -42,7 +42,7 @@ struct hk_flight {
     int32_t partition;
     int64_t sequence;
     uint64_t duration_ms;
-    char code[32], words[512], error[HK_LINK_TEXT_MAX + 96];
+    char code[48], words[512], error[HK_LINK_TEXT_MAX + 96];
     char address[HK_IP_TEXT_MAX + 16];
 };
 
@@ -56,6 +56,9 @@ struct hk_flights {
 struct hk_broker_ops {
     const char *name;
     const struct hk_fields_rule *fields;
+    /* A kind without a link (hk_broker_join is never called) has this one instead of the ones for links: writes what is queued, and
+     * knows the deadlines of what is written (hk_flight_written). NULL: there is a link. */
+    void (*pump)(struct hk_broker *b);
     /* The link is ready: make ready what this destination needs. Then hk_broker_pump. */
     void (*begin)(struct hk_broker *b);
     /* The link is lost: forget what was made ready. */
@@ -84,8 +87,9 @@ struct hk_broker {
     struct hk_loop *loop;
     struct hk_link *link; /* NULL: not joined yet */
     struct hk_link_user user;
-    char *name;      /* of the destination */
-    char *ce_source; /* NULL: no CloudEvents */
+    char *name;            /* of the destination */
+    char *ce_source;       /* NULL: no CloudEvents */
+    const char *body_type; /* of what goes out in place of the payload; NULL: the payload goes out */
     size_t window;
     struct hk_flight_list queued, written, ended, spare;
     struct hk_timer *soon, *clock;
@@ -127,6 +131,8 @@ void hk_broker_pump(struct hk_broker *b);     /* writes what may be written */
 void hk_broker_has_room(struct hk_broker *b); /* the broker takes messages again */
 /* Runs `later` soon. */
 void hk_broker_later(struct hk_broker *b);
+/* Of a kind without a link: it is being sent, and the kind will end it in time. */
+void hk_flight_written(struct hk_flight *f);
 /* It was written, and the broker has surely not taken it: it is written again. */
 void hk_flight_requeue(struct hk_flight *f);
 void hk_flight_confirm(struct hk_flight *f, int32_t partition, int64_t sequence);

@@ -40,6 +40,13 @@ struct hk_http_oauth {
     bool in_body;                 /* id and secret; else in the Authorization header */
 };
 
+#define HK_HTTP_LATE_MAX 8
+
+/* Header fields that follow from the body of a request, such as a signature over it. Fills `out` and returns how many; what they point at
+ * stays until the next call. */
+typedef size_t hk_http_late_fn(void *arg, const struct hk_message *msg, int64_t wall_ms,
+                               struct hk_http_header out[HK_HTTP_LATE_MAX]);
+
 /* All is copied. 0 and NULL: the default in brackets. */
 struct hk_http_options {
     const char *name; /* the destination's, for messages ["http"] */
@@ -58,6 +65,8 @@ struct hk_http_options {
     const char *bearer;
     const struct hk_http_oauth *oauth; /* NULL: none */
     bool bare; /* requests say nothing of the message but its payload, and 64 KiB of answers are kept */
+    hk_http_late_fn *late; /* with `bare`: fields of each request; NULL: none */
+    void *late_arg;
     const char *hide; /* a secret that answers must not show */
     const char *ca_file, *cert_file, *key_file;
     bool cloudevents;        /* 1.0, binary mode … */

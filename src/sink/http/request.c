@@ -578,6 +578,17 @@ static enum hk_code add_body(struct hk_request *request, const struct hk_request
     return rc == HK_OK && base->gzip && request->body.len >= HK_HTTP_GZIP_MIN ? pack(request, err) : rc;
 }
 
+static enum hk_code add_late(struct hk_request *request, const struct hk_request_base *base,
+                             const struct hk_message *msg, int64_t wall_ms, struct hk_err *err)
+{
+    struct hk_http_header fields[HK_HTTP_LATE_MAX];
+    size_t n = base->late(base->late_arg, msg, wall_ms, fields);
+    enum hk_code rc = HK_OK;
+    for (size_t i = 0; i < n && rc == HK_OK; i++)
+        rc = add_line(request, hk_str_of(fields[i].name), hk_str_of(fields[i].value), fields[i].secret, err);
+    return rc;
+}
+
 enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base *base,
                               const struct hk_message *msg, uint32_t attempt, int64_t wall_ms,
                               struct hk_err *err)
@@ -585,7 +596,7 @@ enum hk_code hk_request_build(struct hk_request *request, struct hk_request_base
     enum hk_code rc = copy_fixed(request, &base->fixed, err);
     request->body = msg->payload;
     if (base->bare)
-        return rc;
+        return rc == HK_OK && base->late ? add_late(request, base, msg, wall_ms, err) : rc;
     if (rc == HK_OK)
         rc = add_body(request, base, msg, err);
     if (rc == HK_OK)
@@ -823,6 +834,8 @@ enum hk_code hk_request_base_init(struct hk_request_base *base, const struct hk_
         rc = no_memory(err);
     base->targeted = options->from_message;
     base->bare = options->bare;
+    base->late = options->late;
+    base->late_arg = options->late_arg;
     base->structured = options->cloudevents && options->structured;
     base->gzip = options->gzip;
     base->typed = hk_request_has(&base->fixed, hk_str_of("Content-Type"));

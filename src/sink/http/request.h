@@ -76,6 +76,8 @@ struct hk_request_base {
     char *ce_source;          /* NULL = no CloudEvents */
     char *queue;              /* of Cloud Tasks' requests; NULL = they are none */
     struct hk_signer *signer; /* NULL = unsigned */
+    hk_http_late_fn *late;    /* with `bare`; NULL = none */
+    void *late_arg;
 };
 
 /* Checks and copies. `start` is put before the lines as it is. HK_INVALID, HK_TOOBIG, HK_NOMEM. */
