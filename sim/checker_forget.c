@@ -130,6 +130,8 @@ static void forget_rows(struct checker *c, const struct ckept *k)
         struct crow now = c->rows.items[i];
         c->rows.items[i] = i < k->n_rows ? k->rows[i] : (struct crow){.msg = NOBODY, .leg = NOBODY};
         c->rows.items[i].last_send = now.last_send;
+        if (c->rows.items[i].keyless) /* of the claim that stands again */
+            continue;
         c->rows.items[i].keyless = now.keyless; /* a relay knows that, not the store */
         c->rows.items[i].keyless_at = now.keyless_at;
     }
