@@ -11,6 +11,11 @@
 #define HK_SWEEP_MS      1000 /* one batch of the sweep */
 #define HK_SWEEP_REST_MS 30000
 
+static inline uint32_t hk_fewer(uint32_t a, uint32_t b)
+{
+    return a < b ? a : b;
+}
+
 /* A slot holds one message from being chosen until its settle is on disk. */
 enum hk_phase {
     HK_SLOT_FREE = 0,
@@ -472,7 +477,7 @@ void hk_circuit_resumed(struct hk_dest *d, int64_t now_ms);
 void hk_circuit_told(struct hk_engine *e, struct hk_dest *d, int64_t open_until_ms, int64_t now_ms);
 
 /* engine_seats.c */
-/* How many requests it may have in flight, as far as other relays are concerned. */
+/* How many messages the engine may have chosen for it, as far as other relays are concerned: UINT32_MAX where they are not. */
 uint32_t hk_seats_usable(const struct hk_engine *e, const struct hk_dest *d);
 /* When there may be one more; INT64_MAX: it is asked for. */
 int64_t hk_seats_ready_at(const struct hk_engine *e, const struct hk_dest *d);

@@ -13,12 +13,11 @@ static uint32_t limit_of(const struct hk_engine *e, const struct hk_dest *d)
 {
     if (!d && e->share.slow_behind)
         return e->options.batch < 16 ? 16 : e->options.batch;
-    uint32_t room = e->options.concurrency - e->load.in_flight, own = d ? hk_dest_room(e, d) : 0;
-    if (d && hk_seats_usable(e, d) < own)
-        own = hk_seats_usable(e, d);
+    uint32_t room = e->options.concurrency - e->load.in_flight;
+    uint32_t own = d ? hk_fewer(hk_dest_room(e, d), hk_seats_usable(e, d)) : 0;
     if (d && !d->conf.ordered && own - d->in_flight < room) /* it has room, else it is not scanned for */
         room = own - d->in_flight;
-    uint32_t limit = room < e->options.batch ? room : e->options.batch;
+    uint32_t limit = hk_fewer(room, e->options.batch);
     return limit < 16 ? 16 : limit; /* a few more heads cost little, and some will be passed over */
 }
 

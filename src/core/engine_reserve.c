@@ -14,11 +14,6 @@ enum {
         1000 /* a destination that has not answered for so long shall not keep others from these messages */
 };
 
-static uint32_t fewer(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 /* A rate is kept by not claiming, and so are seats; and a quarter of all places stays for whoever has none yet. */
 uint32_t hk_dest_room(const struct hk_engine *e, const struct hk_dest *d)
 {
@@ -89,7 +84,7 @@ void hk_reserve_measure(struct hk_engine *e, int64_t now_ms)
     bool soon = now_ms - e->load.measured_ms < (int64_t)e->options.ahead_ms;
     for (size_t k = 0; k < e->n_awake; k++) {
         struct hk_dest *d = &e->dests[e->awake[k]];
-        d->ahead = soon && !d->full && may_be_sent_to(d, now_ms) ? fewer(d->answered, 2 * d->cap) : 0;
+        d->ahead = soon && !d->full && may_be_sent_to(d, now_ms) ? hk_fewer(d->answered, 2 * d->cap) : 0;
         d->answered = 0;
     }
     e->load.measured_ms = now_ms;

@@ -24,11 +24,6 @@ enum {
     GIVE_MS = 10 /* what others wait for goes with the exchange that settles, or so soon after the last one */
 };
 
-static uint32_t fewer(uint32_t a, uint32_t b)
-{
-    return a < b ? a : b;
-}
-
 static bool is_shared(const struct hk_engine *e, const struct hk_dest *d)
 {
     return e->options.shared && d->conf.shared;
@@ -36,7 +31,7 @@ static bool is_shared(const struct hk_engine *e, const struct hk_dest *d)
 
 uint32_t hk_seats_usable(const struct hk_engine *e, const struct hk_dest *d)
 {
-    return is_shared(e, d) ? fewer(d->cap, fewer(d->seats.held, d->seats.limit)) : d->cap;
+    return is_shared(e, d) ? hk_fewer(d->cap, hk_fewer(d->seats.held, d->seats.limit)) : UINT32_MAX;
 }
 
 int64_t hk_seats_ready_at(const struct hk_engine *e, const struct hk_dest *d)
@@ -75,10 +70,10 @@ void hk_seats_lost(struct hk_dest *d)
 static uint32_t kept(const struct hk_engine *e, const struct hk_dest *d, int64_t now_ms)
 {
     const struct hk_seats *s = &d->seats;
-    uint32_t busy = fewer(d->in_flight, s->held);
+    uint32_t busy = hk_fewer(d->in_flight, s->held);
     if (!is_shared(e, d) || d->state == HK_DEST_LEAVING || now_ms - s->used_ms >= KEEP_MS)
         return busy;
-    uint32_t most = fewer(s->limit, d->cap);
+    uint32_t most = hk_fewer(s->limit, d->cap);
     return s->held <= most ? s->held : busy > most ? busy : most;
 }
 
@@ -87,7 +82,7 @@ static uint32_t wanted(const struct hk_engine *e, const struct hk_dest *d, uint3
     if (!d->seats.asks || !is_shared(e, d) || d->state == HK_DEST_LEAVING || e->drain.on)
         return hold;
     uint32_t more = d->in_flight > FEW ? d->in_flight : FEW;
-    uint32_t want = fewer(d->in_flight + more, d->cap);
+    uint32_t want = hk_fewer(d->in_flight + more, d->cap);
     return want > hold ? want : hold;
 }
 
@@ -100,7 +95,7 @@ int64_t hk_seats_at(const struct hk_dest *d)
     if (!s->held)
         return at;
     at = hk_ms_earlier(at, s->heard_ms + HEAR_MS);
-    if (s->held > d->in_flight && (s->held > fewer(s->limit, d->cap) || d->state == HK_DEST_LEAVING))
+    if (s->held > d->in_flight && (s->held > hk_fewer(s->limit, d->cap) || d->state == HK_DEST_LEAVING))
         at = hk_ms_earlier(at, s->heard_ms + GIVE_MS);
     if (s->held > d->in_flight)
         at = hk_ms_earlier(at, hk_ms_later(s->used_ms + KEEP_MS, s->heard_ms + GIVE_MS));

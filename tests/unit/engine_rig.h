@@ -47,6 +47,7 @@ struct rig {
     int64_t set_back_ms; /* by so much the store's time was set back */
     enum hk_code refuse; /* what the store says instead of doing it */
     size_t rows_of_a;    /* heads of destination "a" that were read */
+    uint32_t most_of_a;  /* the most that a scan of its own asked for */
     size_t calls, aborts, pauses, held_reads;
     int64_t held_took_ms;    /* how long the store takes to read the held keys */
     uint32_t tokens, leaves; /* what the store has to give, to send and to probe (engine_quota.c) */
@@ -160,6 +161,8 @@ static inline void call_store(struct rig *rig, const struct hk_action *a)
         hk_model_scan(rig->model, &rig->handle, &a->scan, &reply);
         for (size_t i = 0; i < reply.heads.n; i++)
             rig->rows_of_a += hk_str_eq(reply.heads.items[i].destination, hk_str_of("a"));
+        if (a->scan.destination && strcmp(a->scan.destination, "a") == 0 && a->scan.limit > rig->most_of_a)
+            rig->most_of_a = a->scan.limit;
         break;
     case HK_ACT_EXCHANGE:
         hk_model_exchange(rig->model, &rig->handle, &a->exchange, &reply);

@@ -106,6 +106,33 @@ static void one_with_a_rate_gets_none(void **state)
     finish(rig);
 }
 
+/* One scan brings what fits: asked for in small parts, a backlog takes twice the statements. */
+static void places_and_reserve_are_read_at_once(void **state)
+{
+    (void)state;
+
+    enum {
+        PLENTY = 32
+    };
+    struct rig *rig = quick_rig();
+    rig->options.concurrency = 8 * PLENTY;
+    rig->options.batch = 4 * PLENTY;
+    rig->dests[0].limiter.concurrency = PLENTY;
+    rig_start(rig);
+    put_many(rig, "m", 10 * PLENTY, "a");
+    run(rig);
+    for (int i = 0; i < 4; i++) {
+        answer_all(rig, 0, 200);
+        wait_ms(rig, 6);
+    }
+    assert_true(rig->most_of_a > PLENTY);
+    while (hk_model_live(rig->model) > 0) {
+        answer_all(rig, 0, 200);
+        wait_ms(rig, 20);
+    }
+    rig_free(rig);
+}
+
 static void some_places_stay_for_others(void **state)
 {
     (void)state;
@@ -292,6 +319,7 @@ int main(void)
         cmocka_unit_test(an_answer_lets_the_next_go_without_a_store),
         cmocka_unit_test(one_that_answers_slowly_gets_none),
         cmocka_unit_test(one_with_a_rate_gets_none),
+        cmocka_unit_test(places_and_reserve_are_read_at_once),
         cmocka_unit_test(some_places_stay_for_others),
         cmocka_unit_test(a_broken_destination_gives_it_back),
         cmocka_unit_test(what_is_claimed_while_the_breaker_opens_is_not_sent),
