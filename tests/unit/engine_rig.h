@@ -44,10 +44,10 @@ struct rig {
     size_t n_sends;
     struct hk_buf log;
     int64_t now_ms, lane;
-    int64_t set_back_ms; /* by so much the store's time was set back */
-    enum hk_code refuse; /* what the store says instead of doing it */
-    size_t rows_of_a;    /* heads of destination "a" that were read */
-    uint32_t most_of_a;  /* the most that a scan of its own asked for */
+    int64_t set_back_ms;            /* by so much the store's time was set back */
+    enum hk_code refuse;            /* what the store says instead of doing it */
+    size_t rows_of_a;               /* heads of destination "a" that were read */
+    uint32_t least_of_a, most_of_a; /* that a scan of its own asked for */
     size_t calls, aborts, pauses, held_reads;
     int64_t held_took_ms;    /* how long the store takes to read the held keys */
     uint32_t tokens, leaves; /* what the store has to give, to send and to probe (engine_quota.c) */
@@ -140,6 +140,14 @@ static inline void give_tokens(struct rig *rig, const struct hk_exchange *x, str
     }
 }
 
+static inline void note_limit(struct rig *rig, uint32_t limit)
+{
+    if (!rig->least_of_a || limit < rig->least_of_a)
+        rig->least_of_a = limit;
+    if (limit > rig->most_of_a)
+        rig->most_of_a = limit;
+}
+
 static inline void call_store(struct rig *rig, const struct hk_action *a)
 {
     struct hk_model_reply reply = {.rc = rig->refuse};
@@ -161,8 +169,8 @@ static inline void call_store(struct rig *rig, const struct hk_action *a)
         hk_model_scan(rig->model, &rig->handle, &a->scan, &reply);
         for (size_t i = 0; i < reply.heads.n; i++)
             rig->rows_of_a += hk_str_eq(reply.heads.items[i].destination, hk_str_of("a"));
-        if (a->scan.destination && strcmp(a->scan.destination, "a") == 0 && a->scan.limit > rig->most_of_a)
-            rig->most_of_a = a->scan.limit;
+        if (a->scan.destination && strcmp(a->scan.destination, "a") == 0)
+            note_limit(rig, a->scan.limit);
         break;
     case HK_ACT_EXCHANGE:
         hk_model_exchange(rig->model, &rig->handle, &a->exchange, &reply);
@@ -262,13 +270,18 @@ static inline bool in_flight(struct rig *rig, const char *m)
     return find(rig, m) != NULL;
 }
 
-static inline void end_send(struct rig *rig, struct flying *send, struct hk_facts facts)
+static inline void hear(struct rig *rig, struct flying *send, struct hk_facts facts)
 {
     struct hk_outcome outcome = {.facts = facts};
     if (!send)
         abort(); /* the tests assert it before; the compiler cannot know that cmocka's assertion does not return */
     send->over = true;
     hk_engine_on_outcome(rig->engine, rig->now_ms, send->slot, &outcome);
+}
+
+static inline void end_send(struct rig *rig, struct flying *send, struct hk_facts facts)
+{
+    hear(rig, send, facts);
     run(rig);
 }
 
@@ -282,6 +295,15 @@ static inline void answer_facts(struct rig *rig, const char *m, struct hk_facts 
 static inline void answer(struct rig *rig, const char *m, int status)
 {
     answer_facts(rig, m, (struct hk_facts){.status = status});
+}
+
+/* All that is in flight to the destination is answered so within one moment. */
+static inline void answer_at_once(struct rig *rig, size_t dest, int status)
+{
+    for (size_t i = 0; i < rig->n_sends; i++)
+        if (!rig->sends[i].over && rig->sends[i].dest == dest)
+            hear(rig, &rig->sends[i], (struct hk_facts){.status = status});
+    run(rig);
 }
 
 /* Everything in flight to the destination is answered so, until nothing is. */
