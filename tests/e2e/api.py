@@ -4,6 +4,7 @@
 rescue of exercise C; two operators at once. Speaks TAP.
 
 Usage: api.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one of them."""
+import gzip
 import http.client
 import json
 import os
@@ -53,6 +54,17 @@ class Api:
             text = answer.read()
             kind = answer.headers.get("Content-Type", "")
             return answer.status, answer.headers, json.loads(text) if "json" in kind and "nd" not in kind and text else text
+        finally:
+            connection.close()
+
+    def bytes(self, path, **headers):
+        """(headers, body as it came)"""
+        connection = http.client.HTTPConnection(self.host, int(self.port), timeout=60)
+        try:
+            connection.request("GET", "/api/v1" + path, None, {"Authorization": f"Bearer {self.token}", **headers})
+            answer = connection.getresponse()
+            assert answer.status == 200, answer.status
+            return answer.headers, answer.read()
         finally:
             connection.close()
 
@@ -329,6 +341,43 @@ def a_dead_letter_is_repaired_and_sent_again():
         assert ops.good("GET", "/redrives")["items"], started
         actors = {row["actor"] for row in ops.good("GET", "/audit")["items"]}
         assert "ops" in actors, actors
+
+
+@test
+def a_letter_to_a_name_that_is_mistyped_is_sent_where_it_was_meant():
+    with Served() as world:
+        world.token("ops", "operator")
+        world.serve()
+        ops = world.api("ops")
+        world.insert(message_id="typo", destination="shpo")
+        until(lambda: world.sql("SELECT count(*) FROM dead_letters")[0][0] == 1, "a letter")
+        letter = ops.good("GET", "/dead-letters")["items"][0]["id"]
+        shown = ops.good("GET", f"/dead-letters/{letter}")
+        assert (shown["reason_code"], shown["destination"], shown["did_you_mean"]) == ("UNKNOWN_DESTINATION", "shpo", "shop"), shown
+        assert re.search(r"did you mean:? +shop", world.hikyaku("dead", "show", str(letter))), world.hikyaku("dead", "show", str(letter))
+        problem = ops.bad(400, "INVALID", "POST", "/dead-letters/requeue", {"ids": [letter], "to": "shopp", "reason": "a typing error"})
+        assert "did you mean shop?" in problem["detail"], problem
+        ops.good("POST", "/dead-letters/requeue", {"ids": [letter], "to": "shop", "reason": "a typing error"})
+        until(lambda: world.sql("SELECT status, destination FROM outbox_messages WHERE message_id = 'typo'") == [("sent", "shop")], "it arrives")
+
+
+@test
+def what_is_long_comes_packed_to_who_takes_it():
+    with Served() as world:
+        world.token("ops", "operator")
+        world.serve()
+        ops = world.api("ops")
+        world.dead(20)
+        plain, body = ops.bytes("/dead-letters")
+        assert "Content-Encoding" not in plain and "Accept-Encoding" in plain.get_all("Vary"), plain
+        packed, less = ops.bytes("/dead-letters", **{"Accept-Encoding": "br;q=1, gzip;q=0.5"})
+        assert packed["Content-Encoding"] == "gzip" and len(less) < len(body) / 3, (packed, len(less), len(body))
+        assert [i["id"] for i in json.loads(gzip.decompress(less))["items"]] == [i["id"] for i in json.loads(body)["items"]]
+        for refused in ("gzip;q=0", "identity", "deflate, br"):
+            headers, same = ops.bytes("/dead-letters", **{"Accept-Encoding": refused})
+            assert "Content-Encoding" not in headers and len(same) == len(body), (refused, headers)
+        headers, short = ops.bytes("/relays", **{"Accept-Encoding": "gzip"})
+        assert "Content-Encoding" not in headers and json.loads(short)["items"], headers
 
 
 @test
