@@ -650,7 +650,7 @@ static void settle_retry(struct checker *c, struct cleg *leg)
                             hk_checker_msg_name(c, leg->msg), (long long)leg->charged, (long long)max);
     leg->due = hk_checker_number(c, "due");
     leg->due_by_clock = leg->due - (c->t - c->clock);
-    leg->took_ms = c->t - leg->sent_at;
+    leg->took_ms = c->t - leg->sent_at + hk_checker_jumped_ms(c);
     leg->wait_ms = made && leg->due > c->t ? leg->due - c->t : 0;
     leg->unsure = made && leg->due <= c->t && hk_checker_clock_is_odd(c);
     leg->drowsy = c->woke_at != INT64_MIN && c->t - c->woke_at < DROWSY_MS;
@@ -818,14 +818,6 @@ static void on_orphan(struct checker *c)
 
 /* ---- lines ---- */
 
-static void on_clock(struct checker *c)
-{
-    int64_t before = c->clock - hk_checker_number(c, "wait");
-    if (!hk_checker_clock_is_odd(c) || before > c->clock_was)
-        c->clock_was = before;
-    c->jumped_at = c->t;
-}
-
 static void on_stop(struct checker *c)
 {
     c->stopped = true;
@@ -883,7 +875,7 @@ static const struct {
     {"breaker", hk_checker_breaker},
     {"exit", hk_checker_exit},
     {"dest", on_dest},
-    {"clock", on_clock},
+    {"clock", hk_checker_jump},
     {"reset", hk_checker_reset},
     {"waits", hk_checker_waits},
     {"heal", hk_checker_healed},

@@ -73,11 +73,12 @@ struct cleg {
     size_t msg, dest;
     enum leg_state state;
     int64_t life, attempts, charged;
-    int64_t due;              /* the next attempt is not before … */
-    int64_t due_by_clock;     /* … or by the clock, which was behind then */
-    int64_t hint_due;         /* the destination asked so */
-    int64_t sent_at, took_ms; /* its last attempt, up to its settle */
-    int64_t wait_ms;          /* it waits for so long since its last attempt; 0 = it does not */
+    int64_t due;          /* the next attempt is not before … */
+    int64_t due_by_clock; /* … or by the clock, which was behind then */
+    int64_t hint_due;     /* the destination asked so */
+    int64_t sent_at,
+        took_ms;     /* its last attempt, up to its settle, and how far the clock jumped about then */
+    int64_t wait_ms; /* it waits for so long since its last attempt; 0 = it does not */
     int64_t died_at, requeued_at, restored_at; /* 0 = never */
     int64_t parted_at;                         /* fanned out: it has a row of its own since; 0 = never */
     int64_t job;                               /* the last one that requeued it; 0 = none */
@@ -226,6 +227,7 @@ struct checker {
     int64_t t;
     int64_t clock;     /* what the store's clock says: it may be behind the store's time */
     int64_t clock_was; /* before it jumped; of jumps in quick succession the latest time */
+    int64_t jumped_ms; /* so far forward; of jumps in quick succession together */
     struct names msg_names, leg_names, row_names, dest_names, relay_names, key_names, texts;
     VEC(struct cmsg, msgs);
     VEC(struct cleg, legs);
@@ -328,6 +330,8 @@ void hk_checker_drop_kept(struct checker *c);
 
 /* checker_reset.c */
 void hk_checker_reset(struct checker *c);
+void hk_checker_jump(struct checker *c);
+int64_t hk_checker_jumped_ms(const struct checker *c);
 void hk_checker_waits(struct checker *c);
 void hk_checker_ended(struct checker *c, const struct clane *lane); /* it did something */
 void hk_checker_told_rightly(struct checker *c, size_t dest, int64_t until);

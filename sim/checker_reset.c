@@ -9,6 +9,23 @@ enum {
     IN_STEP_MS = 2000 /* by so much the store's time may be ahead, and is right all the same */
 };
 
+/* The store's clock was set forward or back. */
+void hk_checker_jump(struct checker *c)
+{
+    int64_t by_ms = hk_checker_number(c, "wait"), before = c->clock - by_ms;
+    bool odd = hk_checker_clock_is_odd(c);
+    if (!odd || before > c->clock_was)
+        c->clock_was = before;
+    c->jumped_ms = (odd ? c->jumped_ms : 0) + (by_ms > 0 ? by_ms : 0);
+    c->jumped_at = c->t;
+}
+
+/* How far the clock went forward in the last jumps: a relay that had a message in hand meanwhile reckons by the time before. */
+int64_t hk_checker_jumped_ms(const struct checker *c)
+{
+    return hk_checker_clock_is_odd(c) ? c->jumped_ms : 0;
+}
+
 static void set_back(int64_t *t, int64_t by_ms)
 {
     if (*t && *t != INT64_MIN && *t != INT64_MAX)

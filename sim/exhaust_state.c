@@ -454,7 +454,7 @@ LOOKED_AT(hk_model, 672);
 LOOKED_AT(model_row, 216); /* none of its rows is stuck, and nobody sets its time back */
 LOOKED_AT(
     checker,
-    4320); /* nobody edits or requeues there, so that `outs` is empty; no clock is behind; no sink is full */
+    4328); /* nobody edits or requeues there, so that `outs` is empty; no clock is behind or jumps; no sink is full */
 LOOKED_AT(cleg, 336);
 LOOKED_AT(crow, 96); /* nothing is sealed there, so that `keyless` is 0 */
 LOOKED_AT(csend, 96);
