@@ -186,7 +186,6 @@ void hk_model_grant(struct hk_model *model, const struct hk_exchange *x, struct 
 void hk_model_text(char out[HK_MODEL_TEXT], struct hk_str text);
 struct model_row *hk_model_find(struct model_rows *rows, int64_t id);
 void hk_model_circuit(struct hk_model *model, const char *destination, int64_t open_until_ms);
-bool hk_model_is_paused(const struct hk_model *model, const char *destination);
 /* For how long the destination has been paused, in all. */
 int64_t hk_model_paused_ms(const struct hk_model *model, const char *destination);
 /* A row's destination as it stands there. */

@@ -121,6 +121,7 @@ void hk_model_held_keys(struct hk_model *model, const struct hk_model_handle *ha
                         struct hk_model_reply *out);
 void hk_model_exchange(struct hk_model *model, const struct hk_model_handle *handle,
                        const struct hk_exchange *exchange, struct hk_model_reply *out);
+bool hk_model_is_paused(const struct hk_model *model, const char *destination);
 void hk_model_pause(struct hk_model *model, const char *destination, bool paused, const char *actor,
                     struct hk_model_reply *out);
 void hk_model_reply_free(struct hk_model_reply *reply);

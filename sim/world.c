@@ -144,7 +144,8 @@ static bool at_rest(struct world *w)
         return false;
     size_t live = hk_model_live(w->model);
     return live == 0 ||
-           ((!w->c.heal_discards || w->c.p_stuck) && /* nobody discards a row that is stuck */
+           (!hk_world_force_pauses(w) &&
+            (!w->c.heal_discards || w->c.p_stuck) && /* nobody discards a row that is stuck */
             live == hk_model_excused(w->model, w->wall_high_ms + CONVERGE_MS, hk_world_dest_blocks, w));
 }
 

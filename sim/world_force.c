@@ -89,6 +89,13 @@ bool hk_world_force_holds(const struct world *w, size_t dest)
            w->now - w->healed_at < LAST_MS + hk_world_bound_ms(w);
 }
 
+/* Until then there is no rest: nothing but the pause may hold what waits there. */
+bool hk_world_force_pauses(const struct world *w)
+{
+    size_t dest = paused_at_last(w);
+    return w->c.force_gap_ms && dest < w->c.n_dests && hk_model_is_paused(w->model, w->dests[dest].name);
+}
+
 /* ---- time-outs ---- */
 
 enum {

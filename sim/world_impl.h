@@ -329,6 +329,7 @@ void hk_world_force_step(struct world *w);
 void hk_world_force_heal(struct world *w);
 /* Is the destination left paused, to see what forced messages do? */
 bool hk_world_force_holds(const struct world *w, size_t dest);
+bool hk_world_force_pauses(const struct world *w);
 void hk_world_timeout_draw(struct world *w, uint64_t seed);
 void hk_world_timeout_set(struct world *w, struct hk_model_msg *msg);
 
