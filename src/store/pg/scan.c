@@ -210,7 +210,7 @@ static void add_fresh(struct hk_store *store, const struct hk_scan *scan, const 
         heads->n += (!scan->late || !hk_manifests_hold(&store->claims, head->id)) &&
                     !hk_stuck_has(&store->stuck, HK_FROM_OUTBOX, head->id);
     }
-    if (heads->n)
+    if (heads->n && !scan->destination) /* a backlog of one destination says nothing of what writers do now */
         store->found_at_ms = hk_pg_monotonic_us() / 1000;
     if (!scan->late)
         hk_pg_window_passed(&store->window, heads->last_id);
