@@ -33,9 +33,23 @@ export function t(key, values) {
 // A word of the API that may be unknown to this page: shown as it is then.
 export const known = (key, fallback) => words[key] ?? fallback;
 
+// A sentence of the API by its code, in the reader's language; without words for that code, the API's own.
+export const said = (kind, what, fallback) => (what.code && words[`${kind}.${what.code}`] ? t(`${kind}.${what.code}`, shown(what.values || {})) : fallback);
+
+// Their names say how values are shown.
+function shown({ estimate, ...values }) {
+  for (const [name, value] of Object.entries(values)) {
+    if (typeof value !== 'number') continue;
+    if (name.endsWith('_ms')) values[name] = duration(value);
+    else if (name.endsWith('_bytes')) values[name] = bytes(value);
+    else if (name === 'n' && estimate) values[name] = t('count.about', { n: num(value) });
+  }
+  return values;
+}
+
 export const num = (n, digits = 0) => new Intl.NumberFormat(code, { maximumFractionDigits: digits }).format(n);
 export const percent = (ratio) => new Intl.NumberFormat(code, { style: 'percent', maximumFractionDigits: 1 }).format(ratio);
-export const bytes = (n) => (n < 1024 ? t('unit.bytes', { n }) : n < 1048576 ? t('unit.kib', { k: num(n / 1024, 1) }) : t('unit.mib', { m: num(n / 1048576, 1) }));
+export const bytes = (n) => (n < 1024 ? t('unit.bytes', { n }) : n < 1048576 ? t('unit.kib', { k: num(n / 1024, 1) }) : n < 10737418240 ? t('unit.mib', { m: num(n / 1048576, 1) }) : t('unit.gib', { g: num(n / 1073741824, 1) }));
 
 // An answer counts as "now", not this computer's clock, which may be wrong.
 let offsetMs = 0;

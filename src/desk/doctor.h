@@ -17,8 +17,10 @@ struct hk_doctor_ask {
 
 struct hk_symptom {
     enum hk_note_level level;
-    const char *check; /* what was looked at */
-    const char *text;  /* what was found, with what to do about it */
+    const char *check;    /* what was looked at */
+    const char *text;     /* what was found, with what to do about it */
+    const char *code;     /* stable, one for each sentence: "relay_stopped" */
+    struct hk_str values; /* those in the sentence, by name, as JSON (base/named.h) */
 };
 
 struct hk_diagnosis {

@@ -35,7 +35,9 @@ struct hk_explain_ask {
 
 /* Texts are safe to print. What does not apply is 0 or empty. */
 struct hk_cause {
-    const char *code; /* stable: "paused", "not_due" … as hikyaku-messages(1) lists them */
+    const char *cause;    /* stable: "paused", "not_due" … as hikyaku-messages(1) lists them */
+    const char *code;     /* stable, one for each sentence: "not_due_scheduled" */
+    struct hk_str values; /* those in the sentence, by name, as JSON (base/named.h) */
     const char *text, *advice;
     int64_t since_ms, until_ms;
     struct hk_str by, reason; /* whoever did it, and why */

@@ -1,5 +1,8 @@
 // English. Keys are the same in every language; NAME_one is for the count 1, in languages that need it.
+import findings from './findings_en.js';
+
 export default {
+  ...findings,
   'again': 'Try again',
   'nowhere': 'There is no such page',
   'yes': 'yes',
@@ -8,6 +11,7 @@ export default {
   'who': '{name} · {role}',
   'problem.unreachable': 'The relay does not answer.',
   'empty.text': '(empty)',
+  'count.about': 'about {n}',
   'count.estimate': 'an estimate of the database',
   'pages.label': 'Pages',
   'pages.first': 'First page',
@@ -22,6 +26,7 @@ export default {
   'unit.bytes': '{n} B',
   'unit.kib': '{k} KiB',
   'unit.mib': '{m} MiB',
+  'unit.gib': '{g} GiB',
   'unit.ms': '{n} ms',
   'unit.s': '{n} s',
   'unit.m': '{n} min',
@@ -463,7 +468,6 @@ export default {
   'life.more': '{n} more attempts',
   'life.more_one': '1 more attempt',
   'explain.title': 'Why it has not gone out yet',
-  'explain.english': 'In English',
   'explain.shell': 'What helps:',
   'explain.since': 'Since',
   'explain.until': 'Until',
@@ -756,7 +760,9 @@ export default {
   'why.rate_limited': 'Its destination takes no more at this moment.',
   'why.requeued': 'Its dead letter was requeued.',
   'why.sent': 'It was delivered.',
-  'why.stuck': 'It makes no progress.',
+  'why.key_missing': 'It is sealed, and the relay lacks its key.',
+  'why.unusable_destination': 'Its destination cannot be used.',
+  'why.stuck': 'The database does not let its row go.',
   'why.unknown_destination': 'Its destination is not in the configuration.',
   'tokens.title': 'Tokens',
   'tokens.new': 'New token',

@@ -1,5 +1,8 @@
 // 日本語。 Keys are the same in every language; NAME_one is for the count 1, in languages that need it.
+import findings from './findings_ja.js';
+
 export default {
+  ...findings,
   'again': 'もう一度',
   'nowhere': 'このページはありません',
   'yes': 'あり',
@@ -8,6 +11,7 @@ export default {
   'who': '{name} · {role}',
   'problem.unreachable': 'リレーが応答しません。',
   'empty.text': '(空)',
+  'count.about': '約 {n}',
   'count.estimate': 'データベースの推定値',
   'pages.label': 'ページ',
   'pages.first': '先頭のページ',
@@ -21,6 +25,7 @@ export default {
   'unit.bytes': '{n} B',
   'unit.kib': '{k} KiB',
   'unit.mib': '{m} MiB',
+  'unit.gib': '{g} GiB',
   'unit.ms': '{n} ms',
   'unit.s': '{n} 秒',
   'unit.m': '{n} 分',
@@ -445,7 +450,6 @@ export default {
   'life.next': '次の試行',
   'life.more': 'ほか {n} 回の試行',
   'explain.title': 'まだ送信されていない理由',
-  'explain.english': '詳細(英語)',
   'explain.shell': '対処方法:',
   'explain.since': '開始:',
   'explain.until': '終了予定:',
@@ -723,7 +727,9 @@ export default {
   'why.rate_limited': '宛先の流量制限により待機しています。',
   'why.requeued': 'デッドレターから再投入されました。',
   'why.sent': '配信済みです。',
-  'why.stuck': '処理が進んでいません。',
+  'why.key_missing': '暗号化されていますが、リレーに鍵がありません。',
+  'why.unusable_destination': '宛先を使用できません。',
+  'why.stuck': 'データベースから行を削除できません。',
   'why.unknown_destination': '宛先が設定にありません。',
   'tokens.title': 'トークン',
   'tokens.new': '新しいトークン',
