@@ -121,7 +121,7 @@ def what_the_doctor_sends_fits_the_words():
     """A real diagnosis: of a database without a relay, and with a destination that nobody configured."""
     with tempfile.TemporaryDirectory() as folder:
         config = pathlib.Path(folder, "hikyaku.yaml")
-        config.write_text("destinations:\n  shop: {url: 'http://127.0.0.1:9/'}\n  nil: {url: 'null:'}\n", encoding="utf-8")
+        config.write_text("destinations:\n  shop: {http: {url: 'http://127.0.0.1:9/'}}\n  nil: {'null': {}}\n", encoding="utf-8")
         env = clean_environment()
         url = f"sqlite:{folder}/app.db"
         done = subprocess.run([BINARY, "--db", url, "init"], cwd=folder, capture_output=True, text=True, timeout=60, check=False, env=env)
