@@ -452,7 +452,7 @@ export default {
   'explain.title': 'まだ送信されていない理由',
   'explain.shell': '対処方法:',
   'explain.since': '開始:',
-  'explain.until': '終了予定:',
+  'explain.until': '時刻:',
   'explain.by': '操作者: {by}',
   'redrives.sub': '一括再投入と、そのほかの一括操作。',
   'redrives.title': '再送',
