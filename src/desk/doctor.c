@@ -181,7 +181,7 @@ static void ask_destination(struct doctor *d, const struct hk_conf_destination *
                 "'%s': %s", conf->name, err.message);
 }
 
-/* What only shows when a destination is put to work: certificates, keys, addresses. To receivers by HTTP nothing is sent. */
+/* Opens the destination as a relay would, which finds bad certificates, keys and addresses. Nothing is sent to HTTP receivers. */
 static void look_at_destination(struct doctor *d, const struct hk_conf_destination *conf,
                                 struct hk_loop *loop)
 {
@@ -219,7 +219,7 @@ static void look_at_destinations(struct doctor *d)
     hk_loop_free(loop);
 }
 
-/* As a relay checks them when it starts. Nobody is told anything: `alerts test` does that. */
+/* Checks channels as a relay does when it starts. It sends no notice: `alerts test` does that. */
 static void look_at_channels(struct doctor *d)
 {
     const struct hk_conf_channel *conf = NULL;
@@ -281,7 +281,7 @@ static void look_at_libcurl(struct doctor *d)
                 v.version, v.tls, v.http2 ? "" : ": without HTTP/2");
 }
 
-/* What `run` would do to itself, started by whoever asks. */
+/* What a relay could give up, if this user started it in this way. */
 static void look_at_sandbox(struct doctor *d)
 {
     if (!d->ask->known)

@@ -5,7 +5,7 @@
 
 #include "desk/desk.h"
 
-/* What only the program that asks can know. */
+/* Facts that only the calling program can know. */
 struct hk_doctor_ask {
     bool known;       /* the rest is; over HTTP it is not: a relay that runs has what it needs */
     const char *file; /* that the desk's configuration was read from; NULL: there is none */

@@ -61,7 +61,7 @@ struct hk_where hk_where(struct hk_desk *desk, struct hk_str destination, struct
 
 /* ---- causes ---- */
 
-/* What is known of one row. */
+/* The facts about one row. */
 struct facts {
     const struct hk_config *config;
     struct hk_pool *mem;
@@ -228,7 +228,7 @@ static void explain_pause(struct facts *f)
     advise(f, c, "hikyaku destinations resume %s --reason ...", name);
 }
 
-/* What the head of its key does, and what there is to do about it. */
+/* Says what the head of the message's key does, and what to do about it. */
 static void explain_key(struct facts *f)
 {
     static const char cause[] = "key_blocked";
@@ -605,7 +605,7 @@ static bool is_live(const struct hk_row *row)
     return row->place == HK_IN_RETRY || row->place == HK_IN_OUTBOX;
 }
 
-/* What went before is not asked for where the message is still on its way to the same destination. */
+/* Earlier rows of a message do not count if the message is still on its way to the same destination. */
 static bool is_meant(const struct hk_shown *shown, size_t i, const char *destination)
 {
     const struct hk_row *rows = shown->rows;

@@ -22,7 +22,7 @@ struct hk_where {
     const char *why;                        /* HK_WHERE_UNUSABLE */
 };
 
-/* As the engine finds it: by its name, or by the first route that takes the event type. What it points to lies in `mem`. */
+/* Finds the destination as the engine does: by name, or by the first route that takes the event type. The result points into `mem`. */
 struct hk_where hk_where(struct hk_desk *desk, struct hk_str destination, struct hk_str event_type,
                          struct hk_pool *mem);
 
