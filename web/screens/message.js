@@ -2,7 +2,7 @@
 import { html, useState } from '../dom.js';
 import { enc, get, post } from '../api.js';
 import { useLive } from '../live.js';
-import { bytes, known, num, said, t } from '../i18n.js';
+import { bytes, known, loadFindings, num, said, t } from '../i18n.js';
 import { link } from '../router.js';
 import { Act, Chip, Copy, Facts, Head, Loading, signOf, Text, Time, Trouble } from '../parts.js';
 import { ReasonDialog } from '../acts.js';
@@ -75,7 +75,7 @@ function Leg({ message: m, attempts, explained, urls, onAct }) {
 export function Message({ id }) {
   const [act, setAct] = useState(null);
   const { data, problem, reload } = useLive(async (signal) => {
-    const [shown, explained, destinations] = await Promise.all([get(`/messages/${enc(id)}`, { payload: true }, signal), get(`/messages/${enc(id)}/explain`, {}, signal).catch(() => ({ items: [] })), get('/destinations', {}, signal)]);
+    const [shown, explained, destinations] = await Promise.all([get(`/messages/${enc(id)}`, { payload: true }, signal), get(`/messages/${enc(id)}/explain`, {}, signal).catch(() => ({ items: [] })), get('/destinations', {}, signal), loadFindings()]);
     return { shown, explained, urls: new Map(destinations.items.filter((d) => d.url).map((d) => [d.name, d.url])) };
   }, [id], ['state', 'redrive']);
   if (!data) return problem ? html`<${Head} title=${t('message.title')} /><${Trouble} problem=${problem} />` : html`<${Loading} />`;

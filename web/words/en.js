@@ -1,8 +1,5 @@
 // English. Keys are the same in every language; NAME_one is for the count 1, in languages that need it.
-import findings from './findings_en.js';
-
 export default {
-  ...findings,
   'again': 'Try again',
   'nowhere': 'There is no such page',
   'yes': 'yes',

@@ -1,8 +1,5 @@
 // 日本語。 Keys are the same in every language; NAME_one is for the count 1, in languages that need it.
-import findings from './findings_ja.js';
-
 export default {
-  ...findings,
   'again': 'もう一度',
   'nowhere': 'このページはありません',
   'yes': 'あり',
