@@ -84,8 +84,9 @@ const struct hk_words hk_words_en = {
             [HK_ALERT_STORE_UNREACHABLE] =
                 {.title = "Relay[ {relay}] cannot reach its database",
                  .ended = "Relay[ {relay}] reaches its database again",
-                 .text = "Until it can, this relay delivers nothing. Messages are not lost: they stay in the "
-                         "database.",
+                 .text =
+                     "This relay delivers nothing until it reaches the database. No message is lost: they stay in "
+                     "the database.",
                  .ended_text = "It delivers messages again."},
             [HK_ALERT_NO_PROGRESS] =
                 {.title = "Nothing was delivered[ to {dest}] for {value}, although messages are due",
@@ -111,7 +112,7 @@ const struct hk_words hk_words_en = {
                  .ended = "Relay[ {relay}] no longer waits for a key",
                  .text = "Messages that need the key wait; none of them is lost. Give the relay its key. "
                          "If the key's file is missing, the relay looks for it again by itself.",
-                 .ended_text = "The relay delivers the messages that waited within 10 minutes."},
+                 .ended_text = "Within 10 minutes the relay delivers the messages that waited."},
         },
     .others =
         {

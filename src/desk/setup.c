@@ -261,12 +261,12 @@ static const struct hk_arg init_args[] = {
     INIT_FLAG(wal, "switch an application's existing SQLite file to WAL without asking"),
     INIT_FLAG(notify, "writing a message wakes relays (PostgreSQL)"),
     INIT_FLAG(no_notify, "relays only poll (default)"),
-    INIT_FLAG(partition_sent, "keep sent rows by the day, in partitions that are dropped whole (PostgreSQL)"),
+    INIT_FLAG(partition_sent, "keep sent rows in daily partitions, which are dropped whole (PostgreSQL)"),
     INIT_FLAG(print_grants,
               "print the SQL that gives application, relay and viewer their rights (PostgreSQL)"),
-    INIT_ROLE(app_role, "for --print-grants (default: hikyaku_app)"),
-    INIT_ROLE(relay_role, "likewise (default: hikyaku_relay)"),
-    INIT_ROLE(viewer_role, "likewise (default: hikyaku_viewer)"),
+    INIT_ROLE(app_role, "the application's role, for --print-grants (default: hikyaku_app)"),
+    INIT_ROLE(relay_role, "the relay's role (default: hikyaku_relay)"),
+    INIT_ROLE(viewer_role, "the viewer's role (default: hikyaku_viewer)"),
     {.name = NULL}};
 
 static const struct hk_arg check_args[] = {{.name = "file",
