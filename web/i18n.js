@@ -3,7 +3,7 @@ import { remembered } from './store.js';
 
 const KNOWN = ['en', 'ja'];
 export const language = remembered('language', '');
-let words = {}, code = 'en';
+let words = {}, findings = {}, code = 'en';
 
 function preferred() {
   if (KNOWN.includes(language.get())) return language.get();
@@ -14,28 +14,48 @@ function preferred() {
 export async function loadWords() {
   code = preferred();
   words = (await (code === 'ja' ? import('./words/ja.js') : import('./words/en.js'))).default;
+  if (Object.keys(findings).length) await loadFindings(); // the language was changed on such a screen
   document.documentElement.lang = code;
+}
+
+// Only two screens need them: they are not part of the first load. To be awaited before `said` is used.
+export async function loadFindings() {
+  findings = (await (code === 'ja' ? import('./words/findings_ja.js') : import('./words/findings_en.js'))).default;
 }
 
 export const lang = () => code;
 
-export function t(key, values) {
-  let text = values && values.n === 1 ? words[key + '_one'] ?? words[key] : words[key];
-  if (text === undefined) return key;
-  if (values) text = text.replace(/\{(\w+)\}/g, (whole, name) => {
+export const t = (key, values) => tell(words, key, values) ?? key;
+
+function tell(from, key, values) {
+  const text = values && values.n === 1 ? from[key + '_one'] ?? from[key] : from[key];
+  return text === undefined || !values ? text : text.replace(/\{(\w+)\}/g, (whole, name) => {
     const value = values[name];
     if (value === undefined || value === null) return whole;
     return typeof value === 'number' ? num(value) : String(value);
   });
-  return text;
 }
 
 // A word of the API that may be unknown to this page: shown as it is then.
 export const known = (key, fallback) => words[key] ?? fallback;
 
+// A sentence of the API by its code, in the reader's language; without words for that code, the API's own.
+export const said = (kind, what, fallback) => (what.code && tell(findings, `${kind}.${what.code}`, shown(what.values || {}))) || fallback;
+
+// Their names say how values are shown.
+function shown({ estimate, ...values }) {
+  for (const [name, value] of Object.entries(values)) {
+    if (typeof value !== 'number') continue;
+    if (name.endsWith('_ms')) values[name] = duration(value);
+    else if (name.endsWith('_bytes')) values[name] = bytes(value);
+    else if (name === 'n' && estimate) values[name] = t('count.about', { n: num(value) });
+  }
+  return values;
+}
+
 export const num = (n, digits = 0) => new Intl.NumberFormat(code, { maximumFractionDigits: digits }).format(n);
 export const percent = (ratio) => new Intl.NumberFormat(code, { style: 'percent', maximumFractionDigits: 1 }).format(ratio);
-export const bytes = (n) => (n < 1024 ? t('unit.bytes', { n }) : n < 1048576 ? t('unit.kib', { k: num(n / 1024, 1) }) : t('unit.mib', { m: num(n / 1048576, 1) }));
+export const bytes = (n) => (n < 1024 ? t('unit.bytes', { n }) : n < 1048576 ? t('unit.kib', { k: num(n / 1024, 1) }) : n < 10737418240 ? t('unit.mib', { m: num(n / 1048576, 1) }) : t('unit.gib', { g: num(n / 1073741824, 1) }));
 
 // An answer counts as "now", not this computer's clock, which may be wrong.
 let offsetMs = 0;

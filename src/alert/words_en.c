@@ -22,7 +22,7 @@ const struct hk_words hk_words_en = {
             [HK_FACT_STORY] = "Also",
             [HK_FACT_DETAIL] = "Last error",
             [HK_FACT_RULE] = "Rule",
-            [HK_FACT_RELAY] = "Told by",
+            [HK_FACT_RELAY] = "Relay",
         },
     .field = {"", "(masked)", "(not in the payload)", "(the payload cannot be read)"},
     .paused_label = "Why",
@@ -30,7 +30,7 @@ const struct hk_words hk_words_en = {
     .dashboard = "Dashboard",
     .colon = ": ",
     .measured = "{value}[ (limit {limit})]",
-    .still = " It has been so for {age}.",
+    .still = " The alert has been firing for {age}.",
     .since = "{time} ({age} ago)",
     .story_gap = "; ",
     .story_more = "{n} more {n:alert|alerts}",
@@ -44,104 +44,110 @@ const struct hk_words hk_words_en = {
         {
             [HK_ALERT_DEAD_LETTER] =
                 {.title = "{n} dead {n:letter|letters}[ for {dest}][: {reason}]",
-                 .ended = "Dead letters[ for {dest}] are dealt with[: {reason}]",
-                 .text = "{n} {n:message|messages}[ for {dest}] could not be delivered and {n:is a dead "
-                         "letter|are dead letters} now. Nothing is lost: {n:it waits|they wait} for a "
-                         "decision.",
-                 .ended_text =
-                     "None of them is open any more[ ({n} in all)]: they were requeued, resolved or "
-                     "discarded."},
+                 .ended = "No open dead letters[ for {dest}] any more[: {reason}]",
+                 .text = "{n} {n:message|messages}[ for {dest}] could not be delivered and became {n:a dead "
+                         "letter|dead letters}. Nothing is lost: somebody has to decide what to do with "
+                         "{n:it|them}.",
+                 .ended_text = "They were requeued, resolved or discarded[ ({n} in total)]."},
             [HK_ALERT_DEAD_LETTERS_ABOVE] =
                 {.title = "{value} open dead {value:letter|letters}[ for {dest}] (limit {limit})",
                  .ended = "Open dead letters[ for {dest}] are below {limit} again",
-                 .text = "{value} dead {value:letter is|letters are} open[ for {dest}], and the limit is "
-                         "{limit}. They wait for a decision.",
-                 .ended_text = "Enough of them have been dealt with."},
+                 .text =
+                     "{value} dead {value:letter is|letters are} open[ for {dest}]; the limit is {limit}. "
+                     "Somebody has to decide what to do with {value:it|them}.",
+                 .ended_text = "Enough of them were requeued, resolved or discarded."},
             [HK_ALERT_DEAD_LETTERS_RISING] =
                 {.title = "Dead letters[ for {dest}] are rising: {value} new (limit {limit})",
                  .ended = "Dead letters[ for {dest}] have stopped rising",
-                 .text = "{value} {value:message|messages}[ for {dest}] died lately; the limit is {limit}. "
-                         "They wait for a decision.",
-                 .ended_text = "There are not many new ones any more."},
+                 .text =
+                     "{value} {value:message|messages}[ for {dest}] became {value:a dead letter|dead letters} "
+                     "recently; the limit is {limit}. Somebody has to decide what to do with {value:it|them}.",
+                 .ended_text = "Few messages become dead letters now."},
             [HK_ALERT_OLDEST_AGE] =
                 {.title = "Oldest undelivered message[ for {dest}] is {value} old (limit {limit})",
                  .ended = "No undelivered message[ for {dest}] is older than {limit} any more",
                  .text = "The oldest undelivered message[ for {dest}] has waited for {value}; the limit is "
                          "{limit}.",
-                 .ended_text = "What was late has been dealt with."},
+                 .ended_text = "The late messages were delivered, cancelled, or became dead letters."},
             [HK_ALERT_BREAKER_OPEN] =
                 {.title = "Circuit breaker[ of {dest}] is open",
                  .ended = "Circuit breaker[ of {dest}] is closed again",
-                 .text = "The destination failed too often, so nothing is sent to it for now[; {n} "
-                         "{n:message waits|messages wait}]. Probes find out when it works again.",
-                 .ended_text = "The destination works again, and what waited is being sent."},
+                 .text = "The destination failed too often, so relays send nothing to it for now[; {n} "
+                         "{n:message waits|messages wait}]. Single messages test whether it works again.",
+                 .ended_text = "The destination works again, and relays send the messages that waited."},
             [HK_ALERT_PAUSED] =
                 {.title = "Destination[ {dest}] is paused",
                  .ended = "Destination[ {dest}] is no longer paused",
-                 .text = "Somebody paused it; nothing is sent to it until somebody resumes it[; {n} "
+                 .text = "Somebody paused it. Relays send nothing to it until somebody resumes it[; {n} "
                          "{n:message waits|messages wait}].",
-                 .ended_text = "What waited is being sent."},
+                 .ended_text = "Relays send the messages that waited."},
             [HK_ALERT_STORE_UNREACHABLE] =
                 {.title = "Relay[ {relay}] cannot reach its database",
                  .ended = "Relay[ {relay}] reaches its database again",
-                 .text = "Nothing is delivered by this relay until it can. Messages stay in the database.",
-                 .ended_text = "It goes on where it was."},
+                 .text =
+                     "This relay delivers nothing until it reaches the database. No message is lost: they stay in "
+                     "the database.",
+                 .ended_text = "It delivers messages again."},
             [HK_ALERT_NO_PROGRESS] =
-                {.title = "Nothing was delivered[ to {dest}] for {value}, though messages are due",
+                {.title = "Nothing was delivered[ to {dest}] for {value}, although messages are due",
                  .ended = "Messages are delivered[ to {dest}] again",
                  .text =
-                     "Nothing was sent for {value} (limit {limit}), though messages are due and nothing "
-                     "holds them back: neither a pause, nor a breaker, nor a rate, nor the order of a key. "
-                     "Is every relay running?",
-                 .ended_text = "What was due is being sent."},
+                     "Relays have sent nothing for {value} (limit {limit}), although messages are due and no "
+                     "pause, breaker, rate limit or order of a key holds them back. Is every relay running?",
+                 .ended_text = "Relays send the messages that were due."},
             [HK_ALERT_LAG_GROWING] =
-                {.title = "Deliveries[ to {dest}] fall behind: {value} late",
-                 .ended = "Deliveries[ to {dest}] no longer fall behind",
-                 .text =
-                     "The oldest message that is due should have gone {value} ago, and it has become later "
-                     "and later[ for {limit}].",
-                 .ended_text = "Deliveries keep up with what comes in."},
+                {.title = "Deliveries[ to {dest}] are falling behind: {value} late",
+                 .ended = "Deliveries[ to {dest}] are no longer falling behind",
+                 .text = "The oldest due message should have been sent {value} ago, and this delay has been "
+                         "growing[ for {limit}].",
+                 .ended_text = "Deliveries keep up with new messages."},
             [HK_ALERT_REQUEUE_FAILED] =
-                {.title = "{n} requeued {n:letter|letters}[ for {dest}] died again[: {reason}]",
-                 .ended = "Requeued letters[ for {dest}] that died again are dealt with[: {reason}]",
-                 .text = "{n} {n:letter that was|letters that were} requeued could not be delivered this "
+                {.title = "{n} requeued dead {n:letter|letters}[ for {dest}] failed again[: {reason}]",
+                 .ended = "No open dead letters[ for {dest}] that failed again[: {reason}]",
+                 .text = "{n} {n:dead letter was|dead letters were} requeued and could not be delivered this "
                          "time either: the cause is still there.",
-                 .ended_text = "None of them is open any more[ ({n} in all)]."},
+                 .ended_text = "They were requeued, resolved or discarded[ ({n} in total)]."},
             [HK_ALERT_KEY_MISSING] =
                 {.title = "Relay[ {relay}] lacks a key for sealed messages",
                  .ended = "Relay[ {relay}] no longer waits for a key",
-                 .text = "Messages that need the key wait, and none of them is lost. Give the relay its key. "
-                         "It looks for a missing file again by itself.",
-                 .ended_text = "It delivers the messages that waited within 10 minutes."},
+                 .text = "Messages that need the key wait; none of them is lost. Give the relay its key. "
+                         "If the key's file is missing, the relay looks for it again by itself.",
+                 .ended_text = "Within 10 minutes the relay delivers the messages that waited."},
         },
     .others =
         {
             [HK_ALERT_DEAD_LETTER] =
                 {.title = "{n} more dead {n:letter|letters}, of other causes",
-                 .ended = "All dead letters are dealt with",
+                 .ended = "No open dead letters any more",
                  .text =
-                     "Too many causes to tell of each: {n} more {n:message|messages} could not be delivered "
-                     "and {n:is a dead letter|are dead letters} now. Nothing is lost: {n:it waits|they wait} "
-                     "for a decision.",
-                 .ended_text = "None is open any more[ ({n} beside those told of one by one)]."},
+                     "There are too many causes for separate notices: {n} more {n:message|messages} could not be "
+                     "delivered and became {n:a dead letter|dead letters}. Nothing is lost: somebody has to decide "
+                     "what to do with {n:it|them}.",
+                 .ended_text =
+                     "All were requeued, resolved or discarded[ ({n} in addition to those in separate "
+                     "notices)]."},
             [HK_ALERT_BREAKER_OPEN] =
                 {.title = "{value} more circuit {value:breaker is|breakers are} open",
                  .ended = "All other circuit breakers are closed again",
                  .text =
-                     "Too many destinations fail to tell of each: nothing is sent to {value} more for now. "
-                     "Probes find out when they work again. Perhaps they have a cause in common.",
-                 .ended_text = "These destinations work again, and what waited is being sent."},
+                     "Too many destinations fail for separate notices: relays send nothing to {value} more for now. "
+                     "Single messages test whether they work again. Perhaps they have a common cause.",
+                 .ended_text = "These destinations work again, and relays send the messages that waited."},
             [HK_ALERT_PAUSED] =
                 {.title = "{value} more {value:destination is|destinations are} paused",
                  .ended = "No other destination is paused any more",
-                 .text = "Nothing is sent to {value} more {value:destination|destinations} until somebody "
-                         "resumes {value:it|them}.",
-                 .ended_text = "What waited is being sent."},
+                 .text =
+                     "Relays send nothing to {value} more {value:destination|destinations} until somebody "
+                     "resumes {value:it|them}.",
+                 .ended_text = "Relays send the messages that waited."},
             [HK_ALERT_REQUEUE_FAILED] =
-                {.title = "{n} more requeued {n:letter|letters} died again, of other causes",
-                 .ended = "All requeued letters that died again are dealt with",
-                 .text = "Too many causes to tell of each: {n} more {n:letter that was|letters that were} "
-                         "requeued could not be delivered this time either.",
-                 .ended_text = "None is open any more[ ({n} beside those told of one by one)]."},
+                {.title = "{n} more requeued dead {n:letter|letters} failed again, of other causes",
+                 .ended = "No open dead letters that failed again",
+                 .text =
+                     "There are too many causes for separate notices: {n} more dead {n:letter was|letters were} "
+                     "requeued and could not be delivered this time either.",
+                 .ended_text =
+                     "All were requeued, resolved or discarded[ ({n} in addition to those in separate "
+                     "notices)]."},
         },
 };

@@ -19,7 +19,7 @@ static void write_answer(struct hk_buf *out, const struct hk_explained *e)
     (void)hk_buf_addf(out, ", %s\n", hk_state_name(e->state));
     for (size_t i = 0; i < e->n; i++) {
         (void)hk_buf_addf(out, "  %s  %s  [%s]\n", i == 0 ? "why " : "also", e->causes[i].text,
-                          e->causes[i].code);
+                          e->causes[i].cause);
         (void)hk_buf_addf(out, "  do    %s\n", e->causes[i].advice);
     }
 }

@@ -122,7 +122,10 @@ static const struct hk_cli_option enqueue_options[] = {
     HK_END_OF_OPTIONS};
 
 static const struct hk_cli_option top_options[] = {
-    {.name = "interval", .kind = HK_CLI_TEXT, .value = "TIME", .help = "look this often (default: 2s)"},
+    {.name = "interval",
+     .kind = HK_CLI_TEXT,
+     .value = "TIME",
+     .help = "refresh the screen this often (default: 2s)"},
     {.name = "once", .help = "print one screen and exit"},
     {.name = "actor",
      .kind = HK_CLI_TEXT,
@@ -136,7 +139,7 @@ static const struct hk_cli_option svg_option[] = {
 
 static struct hk_cli_command commands[] = {
     {.name = "demo",
-     .summary = "the tour: a flaky receiver, a killed relay, nothing lost",
+     .summary = "run a tour: a flaky receiver, a killed relay, and no lost message",
      .details =
          "Makes a temporary SQLite outbox, commits 20 orders, rolls one back, sends them to a receiver that\n"
          "misbehaves, kills the relay on the way, and ends with what the receiver counted.",
@@ -156,7 +159,7 @@ static struct hk_cli_command commands[] = {
     {.op = &hk_op_figures, .run = hk_cmd_figures},
     {.op = &hk_op_events, .options = json_option, .run = hk_cmd_events},
     {.name = "top",
-     .summary = "the same live in a terminal; pause, resume, open letters",
+     .summary = "show the status live in a terminal; pause, resume, read dead letters",
      .details = "? shows the keys. Works in 80x24, without colours, over SSH.",
      .options = top_options,
      .run = hk_cmd_top},

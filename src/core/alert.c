@@ -11,7 +11,7 @@
 /* A rule that one relay does not know may be another one's, while a configuration is rolled out or for good: each evaluates in
  * its turn, and what one ends the other would begin and tell anew, turn by turn. */
 #define RETIRE_MS UINT64_C(600000)
-/* News of an alert that was told wait for this long, and go out together. */
+/* After a notice, news of its alert wait for this long and go out together. */
 #define NEWS_MS UINT64_C(60000)
 
 /* ---- the board ---- */
@@ -336,7 +336,7 @@ bool hk_alert_tells(struct hk_alert *a, uint64_t update_ms, bool news, int64_t n
     return true;
 }
 
-/* The clock went back: what lies ahead counts from now, or it would wait until the clock is there again. */
+/* The clock went back: a time in the future becomes now. Otherwise the alert would wait until the clock reaches it again. */
 static void not_ahead(struct hk_alert *a, int64_t *ms, int64_t now_ms)
 {
     if (*ms <= now_ms)
@@ -451,7 +451,7 @@ static struct hk_alert *look_up(const struct finder *f, struct hk_str destinatio
     return NULL;
 }
 
-/* Its beginning was told, or will be, and so will be its end. */
+/* Has a notice said that it began, or will one? Then a notice says that it ended, too. */
 static bool is_held(const struct hk_alert *a)
 {
     return a->taken || a->owed || a->status != HK_ALERT_RESOLVED;
@@ -482,8 +482,8 @@ static struct hk_alert *make(struct finder *f, struct hk_str destination, struct
     return &f->board->alerts[f->board->n - 1];
 }
 
-/* NULL: out of memory. As long as there is one for all others, what is new belongs to it: else one cause after the other would
- * be told of as places become free. */
+/* NULL: out of memory. As long as the shared alert for all others is held, new causes belong to it. Otherwise each cause would get a
+ * notice of its own as soon as a place becomes free. */
 static struct hk_alert *find(struct finder *f, struct hk_str destination, struct hk_str reason)
 {
     struct hk_alert *a = look_up(f, destination, reason);
@@ -497,9 +497,9 @@ static struct hk_alert *find(struct finder *f, struct hk_str destination, struct
     return a ? take(f, a) : make(f, destination, reason);
 }
 
-/* Letters that an alert has not counted yet. While it lasts it has counted those that die once more: they were not settled in
- * between. (Where a letter died of another cause before, that cause's alert has counted it.) A letter that is new and has died
- * again since is told twice, and counts as the new one. */
+/* Dead letters that an alert has not counted yet. While the alert lasts, it has already counted letters that die once more, because
+ * nobody settled them in between. (If a letter died of another cause before, that cause's alert has counted it.) A new letter that has
+ * died again since is in both numbers, and counts as new. */
 static uint64_t new_letters(const struct hk_alert *a, const struct hk_alert_deaths *d)
 {
     bool again = a->kind == HK_ALERT_REQUEUE_FAILED;
@@ -620,7 +620,7 @@ static struct hk_str subject(const struct hk_alert_rule *rule)
     return hk_str_of(rule->destination ? rule->destination : "");
 }
 
-/* What is kept in the store is not trusted: neither below zero nor beyond the end of numbers. */
+/* Adds times that come from the store and may be anything: below zero counts as zero, and the sum never overflows. */
 static int64_t plus(int64_t a, int64_t b)
 {
     a = a > 0 ? a : 0;
@@ -690,8 +690,8 @@ static void find_age(struct finder *f)
     blame(a, f->facts->oldest_dest);
 }
 
-/* Only what could have gone stands still. While all that is due is held back (a pause, a breaker, a rate, a key) time does not
- * count, which is written: once it is let go it is as old as the pause was long. */
+/* Messages that could have been sent make a standstill. While everything due is held back (by a pause, a breaker, a rate, a key) time
+ * does not count, and the alert records that: otherwise, at the end of a long pause, the standstill would seem as long as the pause. */
 static void find_standstill(struct finder *f)
 {
     struct hk_alert *a = find(f, none, none);
@@ -769,7 +769,7 @@ static void find_all(struct finder *f)
 
 /* ---- all of them ---- */
 
-/* Every alert's next state; nobody is told yet. */
+/* Computes every alert's next state. Notices come later. */
 static void advance_rule(struct finder *f, size_t rule, const struct hk_alert_settings *settings)
 {
     f->held = 0;
@@ -807,8 +807,8 @@ static void tell_rule(struct finder *f, size_t rule, const struct hk_alert_setti
     }
 }
 
-/* Its rule is not there any more, and no other relay has seen it hold for a while: nobody is to be told, and nothing is to be
- * kept of it but that it was. */
+/* Ends an alert whose rule is gone, when no other relay has seen it hold for a while either. It sends no notice, and only the resolved
+ * alert stays. */
 static void retire(struct hk_alert *a, int64_t now_ms)
 {
     if (a->status == HK_ALERT_RESOLVED && !a->owed)

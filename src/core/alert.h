@@ -287,7 +287,7 @@ struct hk_notice_retry {
 };
 
 extern const struct hk_notice_retry hk_notice_retry_default; /* about a day */
-/* After `attempts` (from 1) that failed; `asked_ms`: what the channel asked for, 0 = nothing. UINT64_MAX: give up. */
+/* The wait after `attempts` failed attempts (from 1). `asked_ms`: the wait that the channel asked for, 0 = none. UINT64_MAX: give up. */
 uint64_t hk_notice_wait_ms(const struct hk_notice_retry *retry, uint32_t attempts, uint64_t asked_ms);
 
 #endif

@@ -104,7 +104,7 @@ enum hk_code hk_alert_find_leaders(struct hk_alert_board *board, const struct hk
 
 /* ---- what it tells ---- */
 
-/* What people act upon: how many. 0: it has no number. */
+/* The number that people act upon, of dead letters or messages. 0: this kind of alert has none. */
 static uint64_t figure(const struct hk_alert *a)
 {
     if (hk_alert_kind_has_letters(a->kind))
@@ -113,7 +113,8 @@ static uint64_t figure(const struct hk_alert *a)
     return counts && a->value >= 1 && a->value < 1e18 ? (uint64_t)a->value : 0;
 }
 
-/* One digit more than was told, and not just so: 3,217 were told and are 10,000 by now; 95 and 105 are about the same. */
+/* Has the number one digit more than in the last notice, and at least doubled? 3,217 then and 10,000 now has grown; 95 and 105 are about
+ * the same. */
 static bool has_grown(const struct hk_alert *a)
 {
     uint64_t now = figure(a), next = 10;

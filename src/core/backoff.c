@@ -41,7 +41,7 @@ static uint64_t shift_sat(uint64_t a, uint32_t bits)
     return bits > 63 || a > UINT64_MAX >> bits ? UINT64_MAX : a << bits;
 }
 
-/* A share of `ms`; `share` lies in 0 .. 1. The double of a large `ms` may round up past it. */
+/* A share (0 .. 1) of `ms`. As a double, a large `ms` may be rounded up beyond itself. */
 static uint64_t share_of(uint64_t ms, double share)
 {
     double part = (double)ms * share;
@@ -134,7 +134,7 @@ static struct window decorrelated(const struct hk_backoff *b, uint64_t prev_ms)
     return (struct window){first, hi > first ? hi : first};
 }
 
-/* where the wait of retry n lies, for every kind but the Azure ones */
+/* the window of retry n, for every kind except Azure's */
 static struct window jittered(const struct hk_backoff *b, const struct hk_jitter *j, uint32_t n,
                               uint64_t prev_ms)
 {

@@ -48,7 +48,7 @@ struct hk_breaker {
     int64_t latest_ms;
     int64_t entered_ms; /* when this phase began */
 
-    /* CLOSED: what the rules remember */
+    /* CLOSED: the counts that the rules need */
     struct slice slices[SLICES];
     uint64_t slice_ms;
     uint64_t n_slices;
@@ -323,7 +323,7 @@ void hk_breaker_trip(struct hk_breaker *breaker, int64_t until_ms, int64_t now_m
     double open_ms = left_ms > first_ms ? left_ms : first_ms; /* little may be left of a long time */
     enter(breaker, TRIPPED);
     breaker->open_until_ms = until_ms;
-    if (open_ms > breaker->grown_ms) /* it goes on growing from there */
+    if (open_ms > breaker->grown_ms) /* the next open time grows from this one */
         breaker->grown_ms = open_ms < cap_ms ? open_ms : cap_ms;
 }
 

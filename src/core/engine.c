@@ -14,7 +14,7 @@
 #include "core/engine_impl.h"
 
 enum {
-    EXCHANGE_FULL = 64, /* so many settles and claims do not wait for company */
+    EXCHANGE_FULL = 64, /* from this many settles and claims on, an exchange does not wait for more */
     WAKE_EVERY_MS = 5
 };
 
@@ -33,7 +33,7 @@ void hk_engine_note_due(struct hk_engine *e, size_t dest, int64_t due_ms)
     d->retry_look_at_ms = INT64_MIN;
 }
 
-/* The latest that it can be: what is reckoned from it is never early. */
+/* The latest time that the store's clock can show, so that times computed from it are never early. */
 int64_t hk_engine_store_now(const struct hk_engine *e, int64_t now_ms)
 {
     return now_ms + e->clock.hi_ms;
@@ -231,7 +231,7 @@ static bool exchange_due(const struct hk_engine *e, int64_t now_ms)
            now_ms - e->exchange.oldest_ms >= (int64_t)e->options.linger_ms;
 }
 
-/* One that goes alone gets a manifest of its own, so that no other is blamed if it kills the relay again. */
+/* A message that goes alone is claimed alone, so that no other message is blamed if it kills the relay again. */
 static bool next_goes_alone(const struct hk_engine *e)
 {
     return e->chosen.len && e->slots[e->chosen.items[e->chosen.head]].alone;
@@ -360,8 +360,8 @@ static bool next_scan(struct hk_engine *e, int64_t now_ms, struct hk_action *out
     return true;
 }
 
-/* What a scan finds goes along with an exchange; but it waits for one scan, no more, and never when the lease is to be
- * renewed. */
+/* Before an exchange, the engine scans once, so that the exchange can claim what the scan finds. It never delays a renewal of the lease
+ * for that. */
 static bool next_exchange_or_scan(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
     bool look =

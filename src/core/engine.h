@@ -90,7 +90,7 @@ enum hk_engine_scan {
     HK_ENGINE_SCAN_FORCED
 };
 
-/* What a scan is for. Only the engine knows what to make of it: the shell hands it back with the answer. */
+/* The purpose of a scan. Only the engine reads it: the shell hands it back with the answer. */
 struct hk_scan_purpose {
     enum hk_engine_scan kind;
     size_t dest;  /* whose rows; SIZE_MAX = everybody's, or those of a destination that is not configured */

@@ -17,9 +17,9 @@ enum {
     HELD_KEYS_NET_MAX_MS = 60000
 };
 
-/* The store looked at its clock between our asking and its answer, so each answer says between what the difference of
- * the clocks lies; a time that it only reckoned may have been later by `late_ms`, and what is counted from it must not be
- * early. Answers that cannot both be true: the store's clock jumped, and only the newest counts. */
+/* The store read its clock between our question and its answer. So each answer gives bounds for the difference of the two clocks. A time
+ * that the store only computed may have been later by `late_ms`; the upper bound allows for that, so that no due time is early. If two
+ * answers contradict each other, the store's clock jumped, and only the newest counts. */
 static void learn_store_time(struct hk_engine *e, int64_t now_ms, int64_t store_now_ms, uint32_t late_ms)
 {
     int64_t lo = store_now_ms - now_ms, hi = store_now_ms + late_ms - e->call.asked_at_ms;
@@ -29,7 +29,7 @@ static void learn_store_time(struct hk_engine *e, int64_t now_ms, int64_t store_
     e->clock.known = true;
 }
 
-/* Everything that was known of the lane is gone: what is in flight goes on, but its outcome changes nothing. */
+/* The lane is lost, and with it everything claimed. Sends in flight run to their end, but their outcomes change nothing. */
 static void lose_lane(struct hk_engine *e, int64_t now_ms)
 {
     e->lease.lane = 0;
@@ -58,7 +58,7 @@ static void lose_lane(struct hk_engine *e, int64_t now_ms)
     e->exchange.oldest_ms = INT64_MAX;
 }
 
-/* Everything is read from its first row again. What is in hand will be recognised. */
+/* Reads everything from its first row again. The engine recognises the messages that it already has. */
 static void read_anew(struct hk_engine *e)
 {
     e->reading.cursor = e->reading.last_id = e->reading.sweep_cursor = HK_FIRST_ID;
@@ -78,7 +78,7 @@ static void read_anew(struct hk_engine *e)
     }
 }
 
-/* Nothing of what was chosen is claimed: it was perhaps read on another server, with numbers of its own. */
+/* Drops the messages that were chosen and not claimed: perhaps they were read on another server, which has other row numbers. */
 static void unchoose_all(struct hk_engine *e, int64_t now_ms)
 {
     uint32_t i;
@@ -103,7 +103,7 @@ static void forget_positions(struct hk_engine *e)
     }
 }
 
-/* True: go on with the answer. */
+/* True: the caller reads the answer. */
 static bool answered(struct hk_engine *e, int64_t now_ms, enum hk_code rc)
 {
     e->call.busy = false;
@@ -289,7 +289,7 @@ static void told_held_unrouted(struct hk_engine *e, const struct hk_held_key *he
     }
 }
 
-/* What is in our own hands counts as in flight, not as waiting. */
+/* Messages that this relay has claimed count as in flight, not as waiting. */
 static void forget_held_in_hand(struct hk_engine *e)
 {
     for (uint32_t i = 0; i < e->n_slots; i++) {
@@ -351,7 +351,7 @@ void hk_engine_on_scan(struct hk_engine *e, int64_t now_ms, enum hk_code rc,
         hk_engine_choose(e, now_ms, purpose, heads);
 }
 
-/* Nothing was done: what was to be settled still is, what was to be claimed still may. */
+/* The exchange changed nothing: its settles and claims wait for the next one. */
 static void exchange_undone(struct hk_engine *e, int64_t now_ms)
 {
     for (size_t k = 0; k < e->exchange.n_settles; k++)

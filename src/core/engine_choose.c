@@ -90,7 +90,7 @@ static struct target aim(const struct hk_engine *e, const struct look *look, con
 
 int64_t hk_id_before(int64_t id)
 {
-    return id == INT64_MIN ? id : id - 1; /* HK_FIRST_ID: what lies above it includes it */
+    return id == INT64_MIN ? id : id - 1; /* HK_FIRST_ID: rows above it include the row itself */
 }
 
 int64_t hk_id_after(int64_t id)
@@ -606,7 +606,7 @@ static void scanned_retry(struct hk_engine *e, const struct look *look)
     d->retry_after_id = heads->last_id;
 }
 
-/* What lies from `id` on was passed over; HK_NONE_PASSED: nothing. */
+/* Notes that scans passed over messages of the key from `id` on; HK_NONE_PASSED: none. */
 static void set_passed(struct hk_engine *e, uint64_t hash, int64_t id)
 {
     struct hk_order_key *key = hk_order_find(e->order, hash);
@@ -670,7 +670,7 @@ static void look_from(struct hk_engine *e, const struct hk_head *head, size_t de
     e->reading.cursor = before;
 }
 
-/* The net under the cursor: what lies below it, is not in hand and not knowingly passed over, is taken after all. */
+/* The safety net below the cursor: takes messages that are neither claimed nor knowingly passed over. */
 static void scanned_sweep(struct hk_engine *e, const struct look *look)
 {
     const struct hk_heads *heads = look->heads;
@@ -698,7 +698,7 @@ static void scanned_sweep(struct hk_engine *e, const struct look *look)
 
 /* ---- what turns up late ---- */
 
-/* It lies above what was read: its own scan will come to it in its turn. */
+/* Is its row above everything read so far? Then the regular scan will reach it. */
 static bool is_unread(struct hk_engine *e, const struct hk_head *head, size_t dest)
 {
     int64_t to = dest == HK_NO_DEST ? e->reading.cursor : hk_dest_read_to(e, &e->dests[dest]);

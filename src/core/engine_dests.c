@@ -23,7 +23,7 @@ enum {
     ASK_AGAIN_MS = 100 /* whether an unknown destination has become known */
 };
 
-/* What a destination is to be when nothing of it is in hand. */
+/* The destination's next configuration, used as soon as the engine has none of its messages. */
 struct hk_dest_next {
     struct hk_engine_dest conf;
 };
@@ -99,7 +99,7 @@ void hk_dest_wake(struct hk_engine *e, size_t dest)
     e->dests[dest].awake = true;
 }
 
-/* Nothing is in hand, nothing to be read, asked or told, and polls say nothing of it. */
+/* Idle: the engine has none of its messages, nothing to read for it, nothing to ask or report, and polls mention nothing about it. */
 static bool is_idle(const struct hk_dest *d)
 {
     bool work = d->in_hand || d->behind || d->retry_due_ms != INT64_MAX || d->answered || d->ahead || d->full;
@@ -422,7 +422,7 @@ static enum hk_code change(struct hk_engine *e, size_t dest, const struct hk_eng
 
 /* ---- what is over ---- */
 
-/* What lies above `to` was not read after all. */
+/* Sets the shared cursor back: rows above `to` count as unread. */
 static void set_cursor_back(struct hk_engine *e, int64_t to)
 {
     struct hk_engine_reading *r = &e->reading;
@@ -499,7 +499,7 @@ void hk_dests_settle(struct hk_engine *e, int64_t now_ms)
 
 /* ---- for the shell ---- */
 
-/* It takes nothing until a poll has told whether it is paused, or its breaker open. */
+/* The destination takes no messages until a poll has said whether it is paused or its breaker is open. */
 static void await_poll(struct hk_engine *e, size_t dest, int64_t now_ms)
 {
     struct hk_dest *d = &e->dests[dest];

@@ -36,7 +36,7 @@ int64_t hk_forced_at(const struct hk_engine *e)
     return e->forced.look && !e->chosen.len ? e->forced.look_at_ms : INT64_MAX;
 }
 
-/* What is chosen and not claimed would be seen again. */
+/* Only while nothing is chosen and unclaimed: such a message would be found again. */
 bool hk_forced_pick(struct hk_engine *e, int64_t now_ms, struct hk_action *out)
 {
     if (hk_forced_at(e) > now_ms)
@@ -85,8 +85,8 @@ void hk_forced_landed(struct hk_engine *e, struct hk_dest *d, int64_t now_ms)
         hk_forced_has_room(e, now_ms);
 }
 
-/* A place is free, and forced messages were left for want of one: the engine looks for them at once. At the next look, up to a
- * second later, others would have the place; and of those that must go alone each would wait for a look of its own. */
+/* A place is free, and forced messages wait for one: the engine looks for them at once. Otherwise other messages would take the place
+ * before the next look, up to a second later, and of messages that must go alone each would wait for another look. */
 void hk_forced_has_place(struct hk_engine *e, int64_t now_ms)
 {
     if (!e->forced.crowded)

@@ -58,7 +58,7 @@ void hk_hand_remove(struct hk_engine *e, uint32_t slot)
     for (uint32_t i = (gap + 1) & hand->mask; hand->places[i]; i = (i + 1) & hand->mask) {
         uint32_t home = home_of(hand, e->slots[hand->places[i] - 1].id);
         if (((i - home) & hand->mask) < ((i - gap) & hand->mask))
-            continue; /* it stands between its home and the gap */
+            continue; /* its home is behind the gap: it may stay */
         hand->places[gap] = hand->places[i];
         gap = i;
     }

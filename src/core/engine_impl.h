@@ -29,12 +29,12 @@ enum hk_phase {
     HK_NPHASES
 };
 
-/* What happens to a slot; which phase follows is the table of engine_slot.c. */
+/* An event of a slot. The table in engine_slot.c says which phase follows. */
 enum hk_move {
     HK_MOVE_TAKE = 0,  /* a scan chose its message */
     HK_MOVE_CLAIM,     /* an exchange that claims it begins */
     HK_MOVE_READY,     /* the claim is on disk, and the message is to be sent */
-    HK_MOVE_SEND,      /* the shell is told to send it */
+    HK_MOVE_SEND,      /* the shell gets the action to send it */
     HK_MOVE_DECIDE,    /* its settle is known */
     HK_MOVE_SETTLE,    /* an exchange that settles it begins */
     HK_MOVE_UNDO,      /* that exchange changed nothing */
@@ -46,7 +46,7 @@ enum hk_move {
 /* Why a message is claimed. All but HK_TO_SEND are settled without sending. */
 enum hk_intent {
     HK_TO_SEND = 0,
-    HK_TO_DEFER,   /* not_before lies ahead */
+    HK_TO_DEFER,   /* its not_before is in the future */
     HK_TO_FAN_OUT, /* its route names several destinations */
     HK_TO_REFUSE   /* engine_refuse.c */
 };
@@ -66,7 +66,7 @@ struct hk_slot {
     int64_t claim;
     uint64_t bytes;
     size_t dest;   /* HK_NO_DEST: none */
-    uint64_t born; /* so many destinations had been made when it was taken */
+    uint64_t born; /* how many destinations had been made when the engine took it */
     size_t route;
     uint64_t key;  /* hash; 0 = not ordered, or a fan-out */
     char *fan_key; /* a fan-out's key, held at each of its destinations that is ordered; NULL = none */
@@ -119,10 +119,10 @@ enum hk_dest_state {
 struct hk_dest {
     char *name;                 /* NULL = a free place */
     struct hk_engine_dest conf; /* its breaker's options are our copy */
-    struct hk_dest_next *next;  /* CHANGING: what it is to be (engine_dests.c); NULL otherwise */
+    struct hk_dest_next *next;  /* CHANGING: its next configuration (engine_dests.c); else NULL */
     enum hk_dest_state state;
     bool awake;                 /* is in the list of those that have something to do */
-    bool untold;                /* no poll has told of it since it was made */
+    bool untold;                /* no poll has reported about it since it was made */
     uint64_t put;               /* the number of its making */
     uint32_t in_hand;           /* slots */
     struct hk_breaker *breaker; /* NULL = none, or it was never needed: then it is closed … */
@@ -132,12 +132,13 @@ struct hk_dest {
     uint32_t retries_chosen;               /* not claimed yet: their rows would be read again */
     uint32_t sending;
     uint32_t reserve_first, reserve_last, reserve_len; /* engine_reserve.c */
-    uint32_t ahead;                                    /* so many more than the cap may be claimed */
+    uint32_t ahead;                                    /* how many messages beyond the cap may be claimed */
     uint32_t answered;                                 /* requests, since the last exchange began */
     bool full;       /* its sink has no room, and has not said since that there is some (engine_room.c) */
-    uint32_t places; /* so many sends at once it gets; 0 = as many as its cap says */
-    uint32_t bound;  /* so many its sink took before it refused one; 0 = it refused none beside others … */
-    uint32_t bound_before; /* … as it was before the row of refusals under way */
+    uint32_t places; /* sends at once that it gets; 0 = as many as its cap */
+    uint32_t
+        bound; /* sends that its sink took before it refused one; 0 = it has refused none while others were on their way … */
+    uint32_t bound_before; /* … and the value before the present series of refusals */
     uint32_t within;       /* answers since one place more was tried */
     int64_t answered_ms;   /* the last one; monotonic */
     uint16_t quick_answers,
@@ -154,7 +155,7 @@ struct hk_dest {
     uint32_t forced, forced_sending; /* in flight, on their way: beside the other counts */
     enum hk_breaker_state circuit;   /* as it was last seen … */
     int64_t circuit_open_ms;         /* … and until when; monotonic */
-    int64_t circuit_seen_ms;         /* what polls told of it, as it was taken in */
+    int64_t circuit_seen_ms;         /* the breaker's end that polls reported, as the engine last used it */
     int64_t seen_open_ms;            /* by the last poll */
     bool tell_circuit;
     bool paused, seen_paused;
@@ -189,7 +190,7 @@ struct hk_engine_lease {
     bool aborted; /* what was in flight was ended for its sake */
 };
 
-/* The store's clock: store time minus monotonic time lies between these. */
+/* The store's clock: bounds of the store's time minus the monotonic time. */
 struct hk_engine_clock {
     int64_t lo_ms, hi_ms;
     bool known;
@@ -205,7 +206,7 @@ struct hk_engine_call {
     size_t pausing; /* the destination of a pause */
 };
 
-/* What is known of the keys that retry rows and dead heads hold; the keys themselves are in `order`. */
+/* State of reading the keys that retry rows and dead heads hold. The keys themselves are in `order`. */
 struct hk_engine_keys {
     bool any_ordered; /* destination */
     bool loaded;
@@ -226,8 +227,8 @@ struct hk_engine_polls {
 struct hk_engine_reading {
     int64_t last_id, cursor; /* the cursor: highest id that was looked at for everybody */
     int64_t counted_to;      /* rows up to here were counted as seen before the cursor was set back */
-    bool late_told;          /* a poll said so, and no late scan has begun since */
-    bool late_begun;         /* one goes on from late_cursor */
+    bool late_told;          /* a poll reported late rows, and no late scan has begun since */
+    bool late_begun;         /* a late scan has begun, and continues from late_cursor */
     int64_t late_cursor;
     int64_t sweep_cursor, sweep_at_ms;
     uint32_t given_back; /* rows of outbox below the cursor that were released: the sweep will find them */
@@ -237,7 +238,7 @@ struct hk_engine_reading {
     int64_t last_scan_ms;
 };
 
-/* What is in hand, over all destinations. */
+/* Claimed messages, over all destinations. */
 struct hk_engine_load {
     uint32_t in_flight, retries, sending; /* chosen to sending, retry rows among them; sending alone */
     uint32_t in_reserve;
@@ -313,7 +314,7 @@ struct hk_engine {
     size_t n_awake;
     size_t n_untold, n_unsettled; /* without a poll; changing or leaving */
     uint64_t puts;                /* destinations that were made */
-    int64_t known_dests;          /* the version of the definitions that the shell has told us of … */
+    int64_t known_dests;          /* the version of the definitions that the shell has reported … */
     int64_t told_dests;           /* … and the one that the last exchange saw */
     struct hk_slot *slots;
     uint32_t n_slots, used_slots;
@@ -361,18 +362,18 @@ bool hk_engine_name_stray(struct hk_engine *e, struct hk_str name);
 /* engine_dests.c */
 /* HK_NO_DEST: there is none of that name. */
 size_t hk_engine_dest_by_name(const struct hk_engine *e, struct hk_str name);
-bool hk_dests_room(struct hk_engine *e, size_t n); /* for so many; false: out of memory */
+bool hk_dests_room(struct hk_engine *e, size_t n); /* makes room for `n` destinations; false: out of memory */
 /* Makes one that is not there yet. */
 enum hk_code hk_dest_begin(struct hk_engine *e, const struct hk_engine_dest *conf, int64_t now_ms,
                            struct hk_err *err);
 void hk_dest_fini(struct hk_dest *d);
 /* It has something to do, or may have: it is looked at until it sleeps again. */
 void hk_dest_wake(struct hk_engine *e, size_t dest);
-/* A poll is over: who has nothing to do any more? */
+/* After a poll: puts destinations that have nothing to do to sleep. */
 void hk_dests_sleep(struct hk_engine *e);
-/* A poll told all that there is: those that waited for it begin. */
+/* A poll was complete: destinations that waited for it begin. */
 void hk_dests_told(struct hk_engine *e);
-/* Those of which nothing is in hand any more change, or go. */
+/* Changes or removes the destinations that waited for this, now that the engine has none of their messages. */
 void hk_dests_settle(struct hk_engine *e, int64_t now_ms);
 /* It takes nothing now, whatever it has to do. */
 bool hk_dest_rests(const struct hk_dest *d);
@@ -399,11 +400,11 @@ bool hk_engine_late_due(const struct hk_engine *e);
 /* When some destination that has work will be ready again. */
 int64_t hk_engine_ready_at(struct hk_engine *e, int64_t now_ms);
 
-/* Is there something to read for it, of its own, and may it be taken? */
+/* Does the destination have rows to read for itself, and may it take messages? */
 bool hk_dest_wants_scan(const struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
 
 /* engine_choose.c */
-/* The position that lies just before an id, and the id just after. */
+/* The ids directly before and after an id. */
 int64_t hk_id_before(int64_t id);
 int64_t hk_id_after(int64_t id);
 bool hk_engine_can_take(const struct hk_engine *e);
@@ -419,7 +420,7 @@ void hk_engine_choose(struct hk_engine *e, int64_t now_ms, const struct hk_scan_
 void hk_slot_unchoose(struct hk_engine *e, struct hk_slot *slot, int64_t now_ms);
 
 /* engine_reserve.c */
-/* How many of its messages may be in hand. */
+/* How many of its messages the engine may have claimed. */
 uint32_t hk_dest_room(const struct hk_engine *e, const struct hk_dest *d);
 /* Ready, but its destination has no free place. */
 void hk_reserve_add(struct hk_engine *e, uint32_t i);
@@ -428,13 +429,13 @@ bool hk_reserve_refuses(const struct hk_engine *e, const struct hk_slot *slot, i
 /* There is a free place. */
 void hk_reserve_next(struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
 void hk_reserve_give_back(struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
-/* What may not be sent any more, or does not get on, is given back. */
+/* Gives back spare messages that may no longer be sent, or whose destination makes no progress. */
 void hk_reserve_look(struct hk_engine *e, int64_t now_ms);
 /* An exchange begins: how many did each destination answer since the last one began? */
 void hk_reserve_measure(struct hk_engine *e, int64_t now_ms);
 
 /* engine_room.c */
-/* So many sends at once may it have. */
+/* How many sends at once the destination may have. */
 uint32_t hk_room_places(const struct hk_dest *d);
 /* A request was answered: it may have more, if it was bound. */
 void hk_room_answered(struct hk_dest *d);
@@ -448,10 +449,10 @@ void hk_share_joins(struct hk_engine *e, struct hk_dest *d);
 bool hk_share_has_place(const struct hk_engine *e, const struct hk_dest *d);
 /* A flood of others' retries does not hold up its own. */
 bool hk_share_spares_retries(const struct hk_dest *d);
-/* May it hold so many more bytes? If not, it is not looked for before something has landed. */
+/* May the destination hold `bytes` more? If not, the engine does not look for its messages before another message has landed. */
 bool hk_share_has_bytes(const struct hk_engine *e, struct hk_dest *d, uint64_t bytes);
 bool hk_share_lacks_bytes(const struct hk_engine *e, const struct hk_dest *d);
-/* Before a scan is picked: who is at work, and who waits for a turn? */
+/* Before the engine picks a scan: counts the destinations at work, and those that wait for a turn. */
 void hk_share_measure(struct hk_engine *e, int64_t now_ms);
 /* The destination is looked for, or has nothing in flight any more: from now on it waits for its next turn. */
 void hk_share_turn(struct hk_engine *e, struct hk_dest *d);
@@ -471,9 +472,9 @@ void hk_quota_granted(struct hk_engine *e, const struct hk_grant *grants, int64_
 void hk_quota_undone(struct hk_engine *e);
 /* An outcome was recorded with its breaker: has that changed? */
 void hk_circuit_note(struct hk_dest *d, int64_t now_ms);
-/* A person resumed the destination: its breaker closes, and what was still to be told of it is out of date. */
+/* A person resumed the destination: its breaker closes, and reports about it that were still to be sent are dropped. */
 void hk_circuit_resumed(struct hk_dest *d, int64_t now_ms);
-/* What a poll says of the others' breakers. */
+/* A poll reports the breakers of other relays. */
 void hk_circuit_told(struct hk_engine *e, struct hk_dest *d, int64_t open_until_ms, int64_t now_ms);
 
 /* engine_seats.c */
@@ -507,7 +508,7 @@ void hk_forced_landed(struct hk_engine *e, struct hk_dest *d, int64_t now_ms);
 void hk_forced_has_place(struct hk_engine *e, int64_t now_ms);
 
 /* engine_refuse.c */
-/* Its not_before lies ahead. */
+/* Is its not_before in the future? */
 bool hk_head_is_early(const struct hk_head *head, int64_t clock_ms);
 /* Of what a scan shows. `has_target`: there is a destination that it goes to, or a route. */
 struct hk_refusal hk_refusal_of_head(const struct hk_engine *e, const struct hk_head *head, bool has_target,

@@ -7,8 +7,8 @@ enum {
     KEY_TRIES = 8
 };
 
-/* An ordered destination passes over what waits behind another of its key; any other takes as many as fit. What all read
- * together is mostly passed over while slow destinations are behind: the sooner those are reached that lie beyond. */
+/* An ordered destination passes over messages that wait for an earlier one of their key; any other takes as many as fit. While slow
+ * destinations are behind, the shared scan passes over most rows, so it reads large batches to reach the others sooner. */
 static uint32_t limit_of(const struct hk_engine *e, const struct hk_dest *d)
 {
     if (!d && e->share.slow_behind)
@@ -54,7 +54,7 @@ bool hk_dest_wants_scan(const struct hk_engine *e, struct hk_dest *d, int64_t no
     return wants_retry(e, d, now_ms) || (d->behind && hk_dest_ready(e, d, HK_FROM_OUTBOX, now_ms));
 }
 
-/* While its destination has yet to read what lies before, which may be of this key, too, it does not go on. */
+/* A key is not ready before its destination has read all earlier rows: they may have messages of the same key. */
 static bool key_ready(struct hk_engine *e, const struct hk_order_key *key, int64_t now_ms)
 {
     struct hk_dest *d = &e->dests[key->dest];

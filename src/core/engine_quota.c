@@ -186,7 +186,7 @@ void hk_quota_granted(struct hk_engine *e, const struct hk_grant *grants, int64_
     e->exchange.n_quotas = e->exchange.n_circuits = 0;
 }
 
-/* Nothing was asked, nothing told. */
+/* The exchange with these questions and reports did not happen: they are due again. */
 void hk_quota_undone(struct hk_engine *e)
 {
     for (size_t i = 0; i < e->exchange.n_circuits; i++)

@@ -38,7 +38,7 @@ void hk_engine_on_busy(struct hk_engine *e, int64_t now_ms, uint32_t i)
     learn_bound(d);
     d->full = true;
     if (!d->sending)
-        hk_reserve_give_back(e, d, now_ms); /* no answer of its own will make room */
+        hk_reserve_give_back(e, d, now_ms); /* no request is on its way whose answer would make room */
     if (slot->phase == HK_SLOT_ORPHANED) {
         hk_slot_landed(e, slot, now_ms);
         hk_slot_free(e, i, HK_MOVE_LEAVE);

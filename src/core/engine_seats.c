@@ -133,7 +133,9 @@ void hk_seats_told(struct hk_engine *e, const struct hk_seats_given *given, int6
         s->asks = s->unsure = false;
         s->heard_ms = now_ms;
         const struct hk_seat_ask *asked = &e->exchange.seats[i];
-        if (asked->want > asked->hold) /* else it was only to hear: who has work asks when it was to ask */
+        if (asked->want >
+            asked
+                ->hold) /* else the relay only wanted to hear from the others, and asks for seats at its own time */
             s->ask_at_ms = now_ms + (s->held ? HEAR_MS : AGAIN_MS);
         if (s->held > asked->hold) { /* there was one, so there may be more */
             s->ask_at_ms = now_ms;

@@ -92,7 +92,7 @@ static void copy_record(struct hk_slot *slot, const struct hk_outcome *outcome)
     r->address = copy_str(&at, outcome->address, 128);
 }
 
-/* Of what was delivered a broker's word where it lies is kept, and nothing else. */
+/* Keeps where a broker stored a delivered message. Nothing else of the answer is kept. */
 static void copy_place(struct hk_slot *slot, const struct hk_facts *facts)
 {
     char *text = facts->placed ? hk_mem_alloc(KEEP_PLACE) : NULL;
@@ -257,7 +257,8 @@ static void settle_doubtful(struct hk_engine *e, uint32_t i, int64_t now_ms)
     hk_slot_settle(e, i, HK_SETTLE_RETRY, now_ms);
 }
 
-/* Our own side cannot send it now. It waits in outbox_retry, so that it does not stand in the way of others, and holds its key. */
+/* The relay itself cannot send the message now (a key is missing). The message waits in outbox_retry, where it does not delay others, and
+ * holds its message_key. */
 static void settle_put_off(struct hk_engine *e, uint32_t i, const struct hk_outcome *outcome, int64_t now_ms)
 {
     struct hk_slot *slot = hk_engine_slot(e, i);
@@ -305,7 +306,7 @@ const struct hk_policy *hk_slot_policy(const struct hk_engine *e, const struct h
     return e->dests[slot->dest].conf.policy;
 }
 
-/* What the message itself asks for. It cannot lift the policy's bound at will. */
+/* The limits that the message itself asks for, within the ceilings of the configuration. */
 static struct hk_overrides overrides_of(const struct hk_engine *e, const struct hk_slot *slot)
 {
     uint64_t ceiling_ms = e->options.timeout_ceiling_ms, asked_ms = slot->message.timeout_ms;
@@ -538,7 +539,7 @@ static void fanned_out(struct hk_engine *e, const struct hk_slot *slot)
     }
 }
 
-/* Back to where it was. A row of outbox lies below the cursor now. */
+/* The row is back in its table. A row of outbox is below the cursor then. */
 static void released(struct hk_engine *e, const struct hk_slot *slot)
 {
     if (slot->source == HK_FROM_RETRY) {

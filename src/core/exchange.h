@@ -86,7 +86,7 @@ struct hk_heads {
     struct hk_head *items;
     size_t n;
     bool more;       /* the limit was reached */
-    int64_t last_id; /* of the last item, to go on from; as it was given when there is none */
+    int64_t last_id; /* of the last item: the next scan begins after it. Unchanged if there are no items */
     int64_t last_due_ms;
     int64_t now_ms;
     uint32_t late_ms;   /* as in hk_poll */
@@ -149,7 +149,7 @@ struct hk_settle {
     int64_t id;
     enum hk_settle_kind kind;
     int64_t due_ms;            /* RETRY, DEFER */
-    struct hk_history history; /* as it stands after this attempt; the store keeps paused_ms by itself */
+    struct hk_history history; /* as it is after this attempt; the store itself keeps paused_ms */
     int64_t first_failed_ms;
     struct hk_str message_id; /* for logs; "" = there was no memory to keep it */
     uint32_t life;

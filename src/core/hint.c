@@ -92,7 +92,7 @@ struct quotas {
     struct quota at[QUOTAS_MAX];
 };
 
-/* Takes one parameter of an item; what is neither of ours is skipped, the last of a name wins (RFC 9651). */
+/* Takes one parameter of an item. Other parameters are skipped; of two with the same name the last counts (RFC 9651). */
 static bool take_param(const struct quotas *field, struct quota *quota, struct hk_str key,
                        const struct hk_sf_value *value)
 {

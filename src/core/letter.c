@@ -106,7 +106,7 @@ enum hk_blame hk_blame_of(struct hk_str reason, struct hk_str cause, int status)
 enum {
     HEX_LETTERS = 8, /* that a word of letters alone needs to be taken for a number */
     BASE64_MIN = 12, /* characters before the padding */
-    NAME_MAX = 40,   /* bytes of a quoted name; what is longer is no name */
+    NAME_MAX = 40,   /* bytes of a quoted name; a longer text is no name */
     PLURAL_MIN = 4,
     FOLDED_MAX =
         256 /* bytes of folded text that count: the ends of long texts are cut by whoever gave them */
@@ -117,7 +117,7 @@ struct fold {
     uint64_t hash;
     size_t n;
     char last;         /* '\0' = nothing yet */
-    bool comma, blank; /* stand before what comes next, if anything does */
+    bool comma, blank; /* written before the next part, if there is one */
 };
 
 static void hash_byte(struct fold *f, char c)
@@ -183,7 +183,7 @@ static bool is_hex_letter(char c)
     return l >= 'a' && l <= 'f';
 }
 
-/* Does what stands at `i`, inside of a word, join what is before it to what is behind? A UUID, 10.0.0.1:80, a.b@example.com. */
+/* Does the character at `i` join the parts of one word? As in a UUID, 10.0.0.1:80, a.b@example.com. */
 static bool joins(struct hk_str s, size_t i)
 {
     char c = s.ptr[i], before = s.ptr[i - 1];
@@ -276,7 +276,7 @@ static bool ends_quote(struct hk_str rest, struct hk_str mark)
     return hk_str_starts(rest, mark) && (rest.len == mark.len || !is_alnum(rest.ptr[mark.len]));
 }
 
-/* What stands in quotes. */
+/* A quoted text. */
 struct quoted {
     size_t len; /* with them; 0 = nothing does */
     struct hk_str inside;
@@ -361,7 +361,7 @@ static size_t fold_quoted(struct fold *f, struct hk_str s)
     return q.len;
 }
 
-/* Folds what stands at the beginning of `s`, and says how much that was. */
+/* Folds the first token of `s`. Returns its length. */
 static size_t fold_next(struct fold *f, struct hk_str s, bool after_word)
 {
     size_t n = after_word ? 0 : signed_length(s);

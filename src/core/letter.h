@@ -77,7 +77,8 @@ struct hk_letter {
 struct hk_letter_sieve {
     const char *value;         /* the payload has these bytes, … NULL = no test of the payload */
     const char *value_escapes; /* … or these: JSON may have written the value in another way */
-    bool value_alone; /* a number, or a word of JSON: nothing that would be part of it stands beside it */
+    bool
+        value_alone; /* the value is a number or a word of JSON: no neighbouring character may belong to it */
     const char *text; /* in lower case: error, message id, correlation id, event type, destination or payload
                                 * has it, in whatever case of A to Z, … NULL = nothing is asked of them */
     const char *text_escapes; /* … or the payload has this */

@@ -133,7 +133,7 @@ static bool has_token(const struct hk_limiter *l, int64_t t)
     return l->rate == 0.0 || tokens_at(l, t) >= MILLI;
 }
 
-/* What would flow over the brim is lost: start again from a full bucket. */
+/* Tokens above the bucket's size are lost: the count begins again from a full bucket. */
 static void skim(struct hk_limiter *l)
 {
     if (tokens_at(l, l->latest_ms) < l->room)

@@ -5,8 +5,8 @@
 
 #include <hikyaku/breaker.h>
 
-/* Goes on with other limits, which were checked: what the bucket holds stays, as far as it fits; so do what is in flight and a
- * hold. A ramp ends. */
+/* Changes the limits (already checked). The bucket keeps its tokens, as far as they fit; requests in flight and a hold stay. A ramp
+ * ends. */
 void hk_limiter_change(struct hk_limiter *limiter, const struct hk_limiter_options *options, int64_t now_ms);
 
 #endif

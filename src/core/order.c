@@ -204,7 +204,9 @@ int64_t hk_order_forget(struct hk_order *order, size_t dest)
             continue;
         }
         lowest = key->passed_id < lowest ? key->passed_id : lowest;
-        remove_at(order, i); /* another may stand there now; one that was moved from the end was looked at */
+        remove_at(
+            order,
+            i); /* removal may have moved another key here; look again (keys moved from the end were seen) */
     }
     return lowest;
 }

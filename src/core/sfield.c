@@ -39,7 +39,7 @@ static size_t count_while(struct hk_str s, bool (*accept)(char c))
     return n;
 }
 
-/* What lies between `from` and what is left now. */
+/* The text between the begin of `from` and the begin of `rest`. */
 static struct hk_str taken_since(struct hk_str from, struct hk_str rest)
 {
     return (struct hk_str){from.ptr, from.len - rest.len};

@@ -9,7 +9,7 @@
 
 #define HK_SHARDS_MAX 64
 
-/* What a lane sees. Sets of shards are bits. */
+/* What one lane knows. A set of shards is a bit mask. */
 struct hk_shards_view {
     unsigned n_shards;       /* at most HK_SHARDS_MAX */
     unsigned n_live, before; /* lanes that live, this one included; those of them with a lower number */
@@ -23,7 +23,7 @@ struct hk_shards_plan {
     uint64_t leaving; /* as it is now */
     bool stay;        /* what was leaving stays after all: it is to be read anew */
     uint64_t let_go;  /* to be given away now */
-    unsigned take;    /* so many of the free ones */
+    unsigned take;    /* how many of the free ones to take */
 };
 
 void hk_shards_decide(const struct hk_shards_view *view, struct hk_shards_plan *out);

@@ -66,7 +66,7 @@ HK_OP_RUN(adopt)
 
 static const struct hk_arg adopt_args[] = {
     {HK_ARG(hk_adopt_ask, from, HK_ARG_CHOICE, "KIND",
-            "what the table is: debezium (aggregatetype, aggregateid, type, "
+            "what your table looks like: debezium (aggregatetype, aggregateid, type, "
             "payload) or polling (status, retry_count, next_retry_at)"),
      .choices = "debezium polling"},
     {HK_ARG(hk_adopt_ask, table, HK_ARG_TEXT, "TABLE",
@@ -82,14 +82,14 @@ static const struct hk_arg adopt_args[] = {
         hk_adopt_ask, done, HK_ARG_TEXT, "STATUS",
         "give a copied row this status, so that your old publisher leaves it alone (default: change nothing)")},
     {HK_ARG(hk_adopt_ask, existing, HK_ARG_FLAG, NULL, "also copy the rows that wait already; needs --done")},
-    {HK_ARG(hk_adopt_ask, undo, HK_ARG_FLAG, NULL, "take the trigger away again")},
+    {HK_ARG(hk_adopt_ask, undo, HK_ARG_FLAG, NULL, "remove the trigger again")},
     {HK_ARG(hk_adopt_ask, apply, HK_ARG_FLAG, NULL, "run the SQL; without, it is only printed")},
     {.name = NULL}};
 
 /* Not over HTTP: it needs the owner's rights on the application's table, which no relay should have. */
 const struct hk_op hk_op_adopt = {
     .noun = "adopt",
-    .summary = "let an outbox table that you have already feed hikyaku's",
+    .summary = "copy each row of your existing outbox table into hikyaku's, by a trigger",
     .details =
         "Prints the SQL of a trigger that copies each new row of your table into outbox, in the same\n"
         "transaction. Pipe it into psql or sqlite3, or run it with --apply and a --reason. Your application\n"

@@ -15,7 +15,7 @@
 
 /* ---- list ---- */
 
-/* What the last notices named of payloads, for people. False: no memory. */
+/* Adds the payload fields that the last notices showed. False: no memory. */
 static bool name_fields(struct hk_alerts_list *list, struct hk_pool *mem)
 {
     struct hk_alert *alerts = hk_pool_alloc(mem, list->n_alerts + 1, sizeof *alerts);

@@ -126,7 +126,7 @@ static void look_for_purge(struct hk_audit_verified *c, const struct hk_audit_ro
         c->purged = 0;
 }
 
-/* The digest of the list stands in the row, which its own hash covers. A row without a digest has no list. */
+/* The row has the digest of its list, and the row's own hash covers that digest. A row without a digest has no list. */
 static bool list_fits(const struct hk_audit_row *row)
 {
     struct hk_str raw = {"\"\"", 2};
@@ -171,8 +171,8 @@ static void look_at_ends(struct hk_audit_verified *c, const struct hk_audit_rows
              "the rows before it are gone, and no purge that stands in the audit took them");
 }
 
-/* What was cut off at the end leaves a chain that is whole; the head that the store keeps does not fit it then. Somebody may act
- * while we read: then the head is read again behind the new rows. */
+/* If rows at the end were removed, the rest is still a whole chain, but it does not fit the head that the store keeps. Somebody may act
+ * while we read: then we read the head again after the new rows. */
 static enum hk_code audit_verify(struct hk_desk *desk, const struct hk_caller *caller, const void *request,
                                  struct hk_pool *mem, struct hk_audit_verified *out, struct hk_err *err)
 {

@@ -21,7 +21,7 @@ enum hk_requeue_id hk_requeue_ids(bool same_id, bool new_id);
 /* HK_INVALID: they exclude each other. */
 enum hk_code hk_requeue_ids_check(bool same_id, bool new_id, struct hk_err *err);
 
-/* Where letters go instead of their own destination. */
+/* The destination that letters go to instead of their own. */
 #define HK_REQUEUE_TO_ARG(type, field)                                                                       \
     {                                                                                                        \
         .name = "to", .kind = HK_ARG_TEXT, .offset = offsetof(struct type, field), .value = "NAME",          \
@@ -54,9 +54,10 @@ enum hk_dead_kind {
 const char *hk_dead_verb(enum hk_dead_kind kind); /* "requeue" */
 
 struct hk_dead_ask {
-    struct hk_texts ids;          /* none: those of `words`, or of `act` */
-    struct hk_letter_words words; /* beside ids only the destination: which of a message's letters is meant */
-    uint64_t act;         /* restore: what this discard took, and nobody has decided about since; 0 = none */
+    struct hk_texts ids; /* none: those of `words`, or of `act` */
+    struct hk_letter_words
+        words;    /* with ids, only the destination may be given: it selects one of a message's letters */
+    uint64_t act; /* restore: what this discard took, and nobody has decided about since; 0 = none */
     bool same_id, new_id; /* requeue */
     const char *to;       /* requeue: another destination; NULL = the letter's own */
     bool yes;             /* requeue: under the same id also where a receiver may drop it as a repeat */
@@ -90,7 +91,7 @@ struct hk_dead_acted {
     /* of a dry run */
     struct hk_count fit;    /* letters that it would change */
     uint64_t maybe;         /* of them may have arrived */
-    struct hk_count others; /* letters that are meant, but in a state that does not allow it */
+    struct hk_count others; /* selected letters in a state that does not allow the act */
 
     /* of what was done */
     uint64_t done, nothing, missing, refused;
@@ -118,7 +119,7 @@ struct hk_dead_send_ask {
 struct hk_dead_sent {
     int64_t id;
     struct hk_str message_id, destination;
-    const char *url; /* without secrets, or what stands in its place */
+    const char *url; /* without secrets, or the words shown instead of it */
     bool dry_run;    /* nothing below but the size */
     uint64_t payload_bytes;
     bool ok;                  /* it arrived, and is resolved */
@@ -133,14 +134,14 @@ extern const struct hk_op hk_op_dead_send;
 struct hk_dead_edit_ask {
     const char *id, *destination;
     struct hk_str payload; /* as the application would write it */
-    bool yes;              /* also what is more likely a mistake than meant */
+    bool yes;              /* also do what is probably a mistake */
     bool dry_run;
     /* not of the table: of a door that has opened the letter first */
     bool opened;      /* what is masked was revealed, and that is recorded */
     uint64_t version; /* that people saw: another one now is HK_CONFLICT; 0 = whichever it has */
 };
 
-/* What an editor works on. HK_CONFLICT: it is not open, or it holds what the caller may not see. */
+/* The text for an editor. HK_CONFLICT: the letter is not open, or has values that the caller may not see. */
 struct hk_dead_opened {
     int64_t id;
     uint32_t version;
@@ -167,12 +168,12 @@ struct hk_dead_fix_ask {
     uint64_t samples; /* differences to show; more than a thousand: as many as fit the kind of run */
     uint64_t timeout_ms;
     bool dry_run;
-    bool only_count; /* not of the table: check the program, and say how many letters are meant */
+    bool only_count; /* not of the table: check the program, and count the selected letters */
 };
 
 #define HK_DEAD_FAILURES 10
 
-/* What is told of one letter: a difference, or why it failed. Masked. */
+/* The result of one letter, masked: a difference, or why it failed. */
 struct hk_dead_told {
     int64_t id;
     struct hk_str message_id, text;

@@ -238,7 +238,7 @@ static enum hk_code do_act_page(struct act *a, int64_t *after, bool *more, struc
     return do_ids(a, ids, n, err);
 }
 
-/* What was done stays done, and is told: an error on the way is part of the result. */
+/* Changes before an error stay, and the result has them: the error is part of the result. */
 static enum hk_code do_pages(struct act *a, const struct hk_letter_query *query)
 {
     struct hk_err err = {.message = ""};
@@ -259,7 +259,7 @@ static enum hk_code do_pages(struct act *a, const struct hk_letter_query *query)
 
 /* ---- what an act would meet ---- */
 
-/* Which states an act works on. */
+/* The states that an act works on. */
 static unsigned statuses_of(enum hk_dead_kind kind)
 {
     if (kind == HK_DEAD_ERASE)
@@ -390,8 +390,8 @@ static enum hk_code leave_out_drops(struct act *a, int64_t *ids, size_t *n, stru
     return HK_OK;
 }
 
-/* All names are looked up before anything is changed. One that no letter has does not hold up the others, and is told; one that
- * means several letters refuses all, since nobody knows what was meant. */
+/* Looks up all names before it changes anything. A name that no letter has is reported, and the others are changed. A name that several
+ * letters have refuses the whole act, since it is unclear which one the caller wants. */
 static enum hk_code do_named(struct act *a, const struct hk_texts *names, const char *destination,
                              struct hk_err *err)
 {
@@ -438,7 +438,7 @@ static enum hk_code do_filter(struct act *a, struct hk_err *err)
     return rc;
 }
 
-/* Which discard of many letters is meant. */
+/* The discard of many letters that is to be undone. */
 static enum hk_code find_undone(struct act *a, char filter[HK_ACT_FILTER_MAX], uint64_t *out_letters,
                                 struct hk_err *err)
 {
@@ -537,7 +537,7 @@ static enum hk_code freeze_restore(struct hk_desk *desk, const struct hk_caller 
     return freeze(desk, caller, request, true, mem, err);
 }
 
-/* The letters of a job are those that there were when it began: "ID of the last one looked at/ID of the last one meant". */
+/* A job works on the letters that existed when it began: "ID of the last one it has read/ID of the last one to read". */
 struct place {
     int64_t after, last;
 };
@@ -595,7 +595,7 @@ static enum hk_code batch_of_act(struct act *a, struct place *at, struct hk_err 
     return rc == HK_OK ? do_act_page(a, &at->after, &a->run->more, err) : rc;
 }
 
-/* What came of the batches before, with room for more. */
+/* The results of the earlier batches, with room for more. */
 static enum hk_code go_on(struct act *a, enum hk_dead_kind kind, const struct hk_dead_acted *before,
                           struct hk_err *err)
 {

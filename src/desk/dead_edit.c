@@ -86,7 +86,7 @@ static enum hk_code open_to_edit(struct hk_desk *desk, const struct hk_caller *c
 
 /* ---- checking and keeping ---- */
 
-/* Who copies what was shown and gives it back would write the mask over the value that it hides. */
+/* A person who edits the shown text and gives it back would overwrite a hidden value with its mask. */
 static bool has_mask(struct hk_str json)
 {
     static const char mask[] = "\"" HK_MASKED "\"";
@@ -110,7 +110,7 @@ static enum hk_code check_rules(const struct edit *e, struct hk_str after, struc
                               finding.text);
 }
 
-/* What is more likely a mistake than meant. */
+/* Refuses changes that are probably a mistake. */
 static enum hk_code check_doubts(const struct edit *e, struct hk_str after, struct hk_err *err)
 {
     struct hk_err why = {.message = ""};
@@ -184,8 +184,8 @@ static enum hk_code edit_letter(struct hk_desk *desk, const struct hk_caller *ca
         return rc;
     struct hk_dead_edited o = {.id = e.letter.id, .version = e.letter.version, .dry_run = ask->dry_run};
     rc = add_diff(&e, ask->payload, &o, err);
-    /* An edit makes a new message id once it is requeued: what was only laid out anew must not. `yes` is for receivers that care
-     * about bytes. */
+    /* An edited letter gets a new message id when it is requeued; a letter whose JSON only has another layout must not. `yes` is for
+     * receivers that compare bytes. */
     o.same = o.same_bytes || (!ask->yes && hk_json_same(e.before, ask->payload));
     if (rc == HK_OK && !o.same)
         rc = check_rules(&e, ask->payload, err);

@@ -64,7 +64,7 @@ struct fix {
     struct hk_dead_fixed o;
 };
 
-/* ---- what is told ---- */
+/* ---- results ---- */
 
 static struct hk_str keep_text(struct fix *f, const struct hk_buf *text)
 {
@@ -197,7 +197,7 @@ static bool is_rounded(struct hk_str number)
     return digits > n || (digits == n && memcmp(number.ptr, most, n) >= 0);
 }
 
-/* The input had none: what is there now stood in the program or was calculated. */
+/* The input had no such number: the program contained or calculated it. */
 static bool has_rounded(struct hk_str result)
 {
     struct hk_json_scan scan;
@@ -392,7 +392,7 @@ static enum hk_code fix_next(struct fix *f, int64_t *after_id, bool *more, struc
     return rc;
 }
 
-/* Ascending ids: what comes in meanwhile is fixed, too; what was fixed does not come again. */
+/* Ascending ids: letters that arrive meanwhile are fixed, too, and no letter is fixed twice. */
 static enum hk_code fix_all(struct fix *f, struct hk_err *err)
 {
     int64_t after_id = 0;
@@ -453,7 +453,7 @@ static enum hk_code fix_letters(struct hk_desk *desk, const struct hk_caller *ca
     if (rc == HK_OK && ask->only_count)
         rc = count_letters(&f, err);
     else if (rc == HK_OK && fix_all(&f, &stopped) != HK_OK)
-        f.o.stopped = stopped; /* what was changed stays changed, and is told */
+        f.o.stopped = stopped; /* changes stay, and the result has them */
     if (rc == HK_OK)
         *out = f.o;
     hk_jq_close(f.jq);
@@ -485,7 +485,7 @@ static enum hk_code freeze_fix(struct hk_desk *desk, const struct hk_caller *cal
     return hk_letter_words_freeze(desk, caller, &ask->words, false, mem, err);
 }
 
-/* What came of the batches before. */
+/* The results of the earlier batches. */
 static enum hk_code go_on(struct fix *f, const struct hk_dead_fixed *before, struct hk_err *err)
 {
     struct hk_dead_told *samples = f->o.samples;

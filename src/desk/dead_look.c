@@ -62,7 +62,7 @@ static enum hk_code next_page(struct hk_desk *desk, const struct hk_caller *call
 
 /* ---- list ---- */
 
-/* What a list shows of a letter, without the payload that its error was masked by. */
+/* A letter as lists show it: without the payload, which was needed to mask its error. */
 static bool copy_facts(struct hk_pool *mem, struct hk_letter *l)
 {
     struct hk_str *const texts[] = {&l->message_id,     &l->event_type,  &l->destination, &l->key,
@@ -96,7 +96,7 @@ static bool add_page(const struct hk_letter_view *view, bool briefly, struct hk_
     return true;
 }
 
-/* Until there are enough, or so many were looked at in vain that the caller is told instead. */
+/* Reads until there are enough, or until so many did not match that the caller gets what there is. */
 static enum hk_code collect(const struct hk_letter_view *view, const struct hk_caller *caller,
                             const struct hk_letter_query *query, const struct hk_dead_list_ask *ask,
                             struct hk_pool *mem, struct hk_dead_list *out, struct hk_err *err)

@@ -75,7 +75,7 @@ static enum hk_code check_state(const struct sending *s, struct hk_err *err)
     return HK_OK;
 }
 
-/* Whoever paused it did not mean people with a terminal to go on. */
+/* A pause holds for people at a terminal, too. */
 static enum hk_code check_paused(const struct sending *s, struct hk_err *err)
 {
     const struct hk_names *paused = NULL;
@@ -178,7 +178,7 @@ static enum hk_code begin(struct sending *s, struct hk_err *err)
     return HK_OK;
 }
 
-/* Nobody can edit it from now on, but somebody may have done so since it was looked at: what is sent is what is there. */
+/* Nobody can edit the letter from now on, but somebody may have edited it since we read it: we send the payload that is stored now. */
 static enum hk_code look_again(struct sending *s, struct hk_err *err)
 {
     const struct hk_letters_done *done = NULL;
@@ -227,7 +227,7 @@ static struct hk_attempt_record record_of(const struct hk_delivered *got)
                                       .possibly_delivered = got->possibly_delivered};
 }
 
-/* What the receiver said may repeat a sealed payload: it is stored sealed, as the relay does it. */
+/* The receiver's answer may repeat a sealed payload, so it is stored sealed, as in the relay. */
 static void hush(const struct sending *s, struct hk_attempt_record *attempt, char room[32])
 {
     struct hk_keyring *keys = s->desk->config->keys;
@@ -245,7 +245,7 @@ static bool hides_answer(const struct sending *s)
     return hk_encoding_is_sealed(s->shown.letter.encoding) || s->desk->config->seal.mode == HK_SEAL_REST;
 }
 
-/* What the answer says may hold what the payload's masks hide. */
+/* The answer may contain values that the payload's masks hide. */
 static enum hk_code veil_answer(const struct sending *s, struct hk_delivered *got, struct hk_err *err)
 {
     struct hk_masks *masks = NULL;

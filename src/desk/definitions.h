@@ -12,11 +12,11 @@
 
 /* ---- for operations: which destinations there are ---- */
 
-/* The definition of that name; `*out_found` false: the store has none. Its texts lie in `mem`. */
+/* The store's definition of that name; `*out_found` false: there is none. Its texts are in `mem`. */
 enum hk_code hk_desk_definition(struct hk_desk *desk, const char *name, struct hk_pool *mem,
                                 struct hk_definition *out, bool *out_found, struct hk_err *err);
-/* The destination of that name: the file's, else the store's. `*out` NULL: there is none. What is the store's lies in `mem`, its secrets
- * too if they are wanted: hk_pool_wipe. HK_INVALID: its definition cannot be used here. */
+/* The destination of that name: the file's, else the store's. `*out` NULL: there is none. A destination of the store is in `mem`, with
+ * its secrets if the caller wants them (then use hk_pool_wipe). HK_INVALID: its definition cannot be used here. */
 enum hk_code hk_desk_destination(struct hk_desk *desk, struct hk_str name, bool secrets, struct hk_pool *mem,
                                  const struct hk_conf_destination **out, struct hk_err *err);
 

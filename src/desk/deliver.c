@@ -19,7 +19,7 @@ struct delivery {
     struct hk_delivered got;
 };
 
-/* What a sink shows is the sink's. It was sent, whatever memory there is: how that ended must be told. */
+/* Copies the sink's facts. The request was sent, so its outcome must be reported even if memory is short. */
 static struct hk_str keep(struct delivery *d, struct hk_str text)
 {
     const char *copy = hk_pool_copy_str(d->mem, text);

@@ -20,8 +20,8 @@ struct hk_delivered {
     struct hk_str error, address, request_headers, response_headers, body; /* secrets of the request masked */
 };
 
-/* Waits for the answer, five minutes at the most; the texts lie in `mem`. HK_UNSUPPORTED: the destination's settings cannot be
- * used. On any error nothing left this machine. */
+/* Waits for the answer, five minutes at the most; the texts are in `mem`. HK_UNSUPPORTED: the destination's settings cannot be used. On
+ * any error, nothing was sent. */
 enum hk_code hk_deliver(const struct hk_conf_destination *conf, const struct hk_policy *policy,
                         const struct hk_message *message, struct hk_pool *mem, struct hk_delivered *out,
                         struct hk_err *err);

@@ -44,7 +44,7 @@ struct hk_desk {
     void *elsewhere_arg;
     const char *wrong_field; /* of the last request: the field that HK_INVALID is about; NULL = none */
     const char
-        *wrong_below; /* a JSON pointer into that field; NULL = all of it. It lies in the caller's memory. */
+        *wrong_below; /* a JSON pointer into that field, in the caller's memory; NULL = all of the field */
     const struct hk_definition_wrongs *
         wrongs; /* all errors in that field, `wrong_below` first; NULL = only one error. In the caller's memory, too. */
 };
@@ -52,10 +52,9 @@ struct hk_desk {
 void hk_desk_init(struct hk_desk *desk, const struct hk_config *config, const char *url);
 void hk_desk_fini(struct hk_desk *desk);
 
-/* The door. `request` and `result` are those of the operation; what the result points to lies in `mem`. With caller->background
- * the result is a struct hk_job_shown (job.h), whatever the operation's is.
- * HK_DENIED: the caller's role does not allow it, or not to reveal. HK_INVALID: the request is wrong, and so is a missing reason.
- * Else the store's errors (admin.h). */
+/* Runs an operation. `request` and `result` are the operation's structs; everything that the result points to is in `mem`. With
+ * caller->background the result is a struct hk_job_shown (job.h) instead. HK_DENIED: the caller's role does not allow the operation, or
+ * to reveal. HK_INVALID: the request is wrong, or has no reason. Else the store's errors (admin.h). */
 enum hk_code hk_desk_ask(struct hk_desk *desk, const struct hk_op *op, const struct hk_caller *caller,
                          const void *request, struct hk_pool *mem, void *result, struct hk_err *err);
 

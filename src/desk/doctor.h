@@ -5,7 +5,7 @@
 
 #include "desk/desk.h"
 
-/* What only the program that asks can know. */
+/* Facts that only the calling program can know. */
 struct hk_doctor_ask {
     bool known;       /* the rest is; over HTTP it is not: a relay that runs has what it needs */
     const char *file; /* that the desk's configuration was read from; NULL: there is none */
@@ -17,8 +17,10 @@ struct hk_doctor_ask {
 
 struct hk_symptom {
     enum hk_note_level level;
-    const char *check; /* what was looked at */
-    const char *text;  /* what was found, with what to do about it */
+    const char *check;    /* what was looked at */
+    const char *text;     /* what was found, with what to do about it */
+    const char *code;     /* stable, one for each sentence: "relay_stopped" */
+    struct hk_str values; /* those in the sentence, by name, as JSON (base/named.h) */
 };
 
 struct hk_diagnosis {

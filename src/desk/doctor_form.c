@@ -16,6 +16,8 @@ static void form_symptom(struct hk_form *form, void *result)
     hk_form_cstr(form, "check", &s->check);
     hk_form_choice(form, "level", &s->level, level_word, HK_NOTE_FAIL + 1);
     hk_form_str(form, "message", &text);
+    hk_form_cstr(form, "code", &s->code);
+    hk_form_raw(form, "values", &s->values);
     if (hk_form_reads(form))
         s->text = text.ptr;
 }

@@ -329,7 +329,7 @@ HK_OP_RUN(enqueue)
 HK_OP_RUN(enqueue_lines)
 
 static const struct hk_arg enqueue_args[] = {
-    {HK_ARG(hk_enqueue_ask, destination, HK_ARG_TEXT, "NAME", "destination (default: as the routes say)")},
+    {HK_ARG(hk_enqueue_ask, destination, HK_ARG_TEXT, "NAME", "destination (default: the routes decide)")},
     {HK_ARG(hk_enqueue_ask, event_type, HK_ARG_TEXT, "NAME", "what happened")},
     {HK_ARG(hk_enqueue_ask, payload, HK_ARG_BYTES, "TEXT|-|@FILE", "the payload, byte for byte")},
     {HK_ARG(hk_enqueue_ask, key, HK_ARG_TEXT, "KEY",
@@ -349,7 +349,7 @@ static const struct hk_arg enqueue_args[] = {
      .choices = "utf8 base64 sealed"},
     {HK_ARG(hk_enqueue_ask, not_before, HK_ARG_TEXT, "TIME", "2026-11-15T08:30:00Z, or from now: 90s")},
     {HK_ARG(hk_enqueue_ask, expires, HK_ARG_TEXT, "TIME",
-            "give the message up at this time; as --not-before")},
+            "make the message a dead letter after this time; as --not-before")},
     {HK_ARG(hk_enqueue_ask, message_id, HK_ARG_TEXT, "ID",
             "the id that the receiver sees (default: generated)")},
     {HK_ARG(hk_enqueue_ask, idempotency_key, HK_ARG_TEXT, "KEY", "(default: the message id)")},

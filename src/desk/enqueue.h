@@ -24,8 +24,8 @@ struct hk_enqueue_ask {
 
 struct hk_enqueued {
     struct hk_str message_id;
-    /* What the sender should know, also when nothing was written; NULL = nothing. The relay may have another configuration than
-     * the desk: a message that seems to go nowhere is taken. */
+    /* A warning for the sender, even if nothing was written; NULL = none. The relay may have another configuration than the desk, so a
+     * message to an unknown destination is accepted. */
     const char *warning;
 };
 
@@ -39,7 +39,7 @@ enum hk_code hk_enqueue_write(struct hk_desk *desk, const struct hk_enqueue_ask 
 
 #define HK_LINE_MAX ((size_t)16 << 20)
 
-/* The caller reads the lines and is told the ids, batch by batch, as they are committed. An error of either function ends it. */
+/* The caller supplies the lines, and gets the ids of each batch when it is committed. An error of either function ends the operation. */
 struct hk_enqueue_lines_ask {
     /* The next line, without its end, valid until the next call; ptr NULL: there are no more. HK_TOOBIG: it is longer than
      * HK_LINE_MAX. */
@@ -48,7 +48,7 @@ struct hk_enqueue_lines_ask {
     void *arg;
 };
 
-/* Filled after an error, too: what is committed stays. */
+/* Filled after an error, too: committed batches stay. */
 struct hk_enqueued_lines {
     uint64_t messages; /* committed */
     uint64_t lines;    /* up to this one, from 1 */

@@ -66,7 +66,7 @@ bool hk_event_types(const char *text, unsigned *out_types)
     return true;
 }
 
-/* ---- what was told ---- */
+/* ---- what listeners have seen ---- */
 
 struct item {
     enum hk_event_type type;
@@ -132,7 +132,7 @@ static size_t place_of(const struct hk_event_watch *w, enum hk_event_type type, 
     return lo;
 }
 
-/* NULL: there is no room or no memory for it; then nobody is told of it. */
+/* NULL: there is no room or no memory for it; then there are no events about it. */
 static struct item *add_item(struct hk_event_watch *w, size_t at, enum hk_event_type type, const char *name)
 {
     if (w->n == ITEMS_MAX)
@@ -254,7 +254,7 @@ static void look_at_dest(struct hk_event_watch *w, const struct hk_status_dest *
         look_at(w, &(struct thing){HK_EVENT_FIGURES, hk_str_of(name), d->name, form_figures, d});
 }
 
-/* What the store has no word about any more is at rest. */
+/* Destinations that the store no longer mentions have nothing to do. */
 static void look_for_rest(struct hk_event_watch *w)
 {
     char name[NAME_LONGEST];

@@ -16,7 +16,7 @@ enum hk_event_type {
     HK_EVENT_JOB,
     HK_EVENT_HEARTBEAT,
     /* Told whatever a listener asks for: */
-    HK_EVENT_OPEN,  /* from here on changes are told */
+    HK_EVENT_OPEN,  /* from here on, every change is an event */
     HK_EVENT_RESET, /* some were missed: load everything again */
     HK_EVENT_END,   /* nothing more comes, and why */
     HK_NEVENT_TYPES
@@ -52,7 +52,7 @@ struct hk_event_watch;
 /* `destination` "": of none, or of all. `json` is one line. */
 typedef void hk_event_fn(void *arg, enum hk_event_type type, struct hk_str destination, struct hk_str json);
 
-#define HK_EVENT_LOOK_MAX 200 /* of each source in one look; what is more is told by the next */
+#define HK_EVENT_LOOK_MAX 200 /* events of each source in one look; the next look sends the rest */
 
 struct hk_event_watch *hk_event_watch_new(void); /* NULL: out of memory */
 void hk_event_watch_free(struct hk_event_watch *watch);

@@ -9,6 +9,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
+#include "base/named.h"
 #include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
@@ -60,7 +61,7 @@ struct hk_where hk_where(struct hk_desk *desk, struct hk_str destination, struct
 
 /* ---- causes ---- */
 
-/* What is known of one row. */
+/* The facts about one row. */
 struct facts {
     const struct hk_config *config;
     struct hk_pool *mem;
@@ -85,20 +86,27 @@ static const char *keep_text(struct facts *f, const char *fmt, va_list args)
     return kept ? kept : "";
 }
 
-static struct hk_cause *add(struct facts *f, const char *code, const char *fmt, ...) HK_PRINTF(3, 4);
+/* `cause` is what programs decide by, `code` tells its sentences apart, and `values` are those in the sentence: web/words says the same
+ * in Japanese, from these two. */
+static struct hk_cause *add(struct facts *f, const char *cause, const char *code,
+                            const struct hk_named *values, const char *fmt, ...) HK_PRINTF(5, 6);
 
-static struct hk_cause *add(struct facts *f, const char *code, const char *fmt, ...)
+static struct hk_cause *add(struct facts *f, const char *cause, const char *code,
+                            const struct hk_named *values, const char *fmt, ...)
 {
     struct hk_cause *c = f->out->n < HK_CAUSES_MAX ? &f->out->causes[f->out->n++] : &f->spare;
     va_list args;
     va_start(args, fmt);
-    *c = (struct hk_cause){.code = code,
+    *c = (struct hk_cause){.cause = cause,
+                           .code = code,
+                           .values = hk_named_keep(values, f->mem),
                            .text = keep_text(f, fmt, args),
                            .advice = "",
                            .by = {"", 0},
                            .reason = {"", 0},
                            .message_id = {"", 0}};
     va_end(args);
+    f->failed = f->failed || !c->values.ptr;
     return c;
 }
 
@@ -134,20 +142,24 @@ static void explain_where(struct facts *f)
     char shown[HK_SHOW_MAX];
     if (f->where.kind == HK_WHERE_UNKNOWN) {
         struct hk_cause *c =
-            add(f, "unknown_destination",
+            add(f, "unknown_destination", "unknown_destination",
+                HK_NAMED(hk_named_str("destination", f->row->destination)),
                 "the configuration has no destination %s: a relay that looks at it makes it a dead letter",
                 hk_show(f->row->destination, shown));
         advise(f, c, "add it to destinations: and reload the relay, or cancel the message");
     } else if (f->where.kind == HK_WHERE_NO_ROUTE) {
-        struct hk_cause *c = add(f, "no_route",
-                                 "it names no destination, and no route takes event type %s: a relay that "
-                                 "looks at it makes it a dead letter",
-                                 hk_show(f->row->event_type, shown));
+        struct hk_cause *c =
+            add(f, "no_route", "no_route", HK_NAMED(hk_named_str("event_type", f->row->event_type)),
+                "it names no destination, and no route takes event type %s: a relay that "
+                "looks at it makes it a dead letter",
+                hk_show(f->row->event_type, shown));
         advise(f, c, "add a route for it and reload the relay");
     } else if (f->where.kind == HK_WHERE_UNUSABLE && !f->lately.unusable.relays) {
-        struct hk_cause *c =
-            add(f, "unusable_destination", "the definition of destination %s in the store cannot be used: %s",
-                hk_show(f->row->destination, shown), f->where.why);
+        struct hk_cause *c = add(
+            f, "unusable_destination", "unusable_destination",
+            HK_NAMED(hk_named_str("destination", f->row->destination), hk_named_cstr("error", f->where.why)),
+            "the definition of destination %s in the store cannot be used: %s",
+            hk_show(f->row->destination, shown), f->where.why);
         advise(f, c, "'hikyaku destinations update' mends it; until then the message waits, uncharged");
     }
 }
@@ -163,7 +175,9 @@ static void explain_unusable(struct facts *f)
     hk_buf_init(&why, TEXT_MAX);
     hk_show_plain(u->why, HK_FIGURES_ERROR_MAX, &why);
     struct hk_cause *c = add(
-        f, "unusable_destination",
+        f, "unusable_destination", "unusable_by_relays",
+        HK_NAMED(hk_named_count("n", u->relays), hk_named_int("relays", f->why->relays_running),
+                 hk_named_str("destination", f->out->to), hk_named_str("error", u->why)),
         "%" PRIu64 " of %" PRIu32 " relays cannot use destination %s of the store since %s: %s", u->relays,
         f->why->relays_running, name_of(f, name), at(u->since_ms, f->now_ms, when), hk_buf_cstr(&why));
     hk_buf_fini(&why);
@@ -182,7 +196,7 @@ static void explain_expired(struct facts *f)
     if (!text.len || hk_parse_rfc3339(text, &ms, NULL) != HK_OK || ms > f->now_ms)
         return;
     struct hk_cause *c =
-        add(f, "expired",
+        add(f, "expired", "expired", HK_NAMED_NONE,
             "it has expired: its expires_at was %s; a relay that looks at it makes it a dead letter",
             at(ms, f->now_ms, when));
     c->until_ms = ms;
@@ -192,7 +206,9 @@ static void explain_expired(struct facts *f)
 static void explain_no_relay(struct facts *f)
 {
     if (f->why->relays_running == 0)
-        advise(f, add(f, "no_relay", "no relay is running on this store: nothing goes out"),
+        advise(f,
+               add(f, "no_relay", "no_relay", HK_NAMED_NONE,
+                   "no relay is running on this store: nothing goes out"),
                "start one: hikyaku run");
 }
 
@@ -203,18 +219,19 @@ static void explain_pause(struct facts *f)
     if (!why->paused)
         return;
     struct hk_cause *c =
-        add(f, "paused", "destination %s is paused by %s since %s: %s", name_of(f, name),
-            hk_show(why->actor, by), at(why->since_ms, f->now_ms, when), hk_show(why->reason, reason));
+        add(f, "paused", "paused", HK_NAMED(hk_named_str("destination", f->out->to)),
+            "destination %s is paused by %s since %s: %s", name_of(f, name), hk_show(why->actor, by),
+            at(why->since_ms, f->now_ms, when), hk_show(why->reason, reason));
     c->by = why->actor;
     c->reason = why->reason;
     c->since_ms = why->since_ms;
     advise(f, c, "hikyaku destinations resume %s --reason ...", name);
 }
 
-/* What the head of its key does, and what there is to do about it. */
+/* Says what the head of the message's key does, and what to do about it. */
 static void explain_key(struct facts *f)
 {
-    static const char code[] = "key_blocked";
+    static const char cause[] = "key_blocked";
     const struct hk_why *why = f->why;
     struct hk_cause *c = NULL;
     char id[HK_SHOW_MAX], when[WHEN_MAX];
@@ -223,30 +240,34 @@ static void explain_key(struct facts *f)
     case HK_STATE_NONE:
         return;
     case HK_STATE_DEAD:
-        c = add(f, code,
-                "its key is blocked by message %s, which is dead (letter %" PRId64
-                "): later messages of its key wait until it is requeued, resolved or discarded",
-                id, why->head_id);
+        c = add(
+            f, cause, "key_blocked_dead",
+            HK_NAMED(hk_named_str("message_id", why->head_message_id), hk_named_id("letter", why->head_id)),
+            "its key is blocked by message %s, which is dead (letter %" PRId64
+            "): later messages of its key wait until it is requeued, resolved or discarded",
+            id, why->head_id);
         c->letter_id = why->head_id;
         advise(f, c, "hikyaku dead show %" PRId64 ", then dead requeue, dead resolve or dead discard",
                why->head_id);
         break;
     case HK_RETRYING:
-        c = add(f, code, "its key is blocked by message %s, which waits for its next attempt at %s", id,
+        c = add(f, cause, "key_blocked_retrying", HK_NAMED(hk_named_str("message_id", why->head_message_id)),
+                "its key is blocked by message %s, which waits for its next attempt at %s", id,
                 at(why->head_due_ms, f->now_ms, when));
         c->until_ms = why->head_due_ms;
         advise(f, c, "hikyaku messages explain %s", id);
         break;
     case HK_PROCESSING:
-        c = add(f, code, "its key is blocked by message %s, which is in flight", id);
+        c = add(f, cause, "key_blocked_in_flight", HK_NAMED(hk_named_str("message_id", why->head_message_id)),
+                "its key is blocked by message %s, which is in flight", id);
         advise(f, c, "wait for it; hikyaku messages explain %s", id);
         break;
     case HK_PENDING:
     case HK_SENT:
     case HK_STATE_CANCELLED:
     case HK_NSTATES:
-        c = add(f, code, "its key is blocked by message %s, which came before it and has not gone out yet",
-                id);
+        c = add(f, cause, "key_blocked_waiting", HK_NAMED(hk_named_str("message_id", why->head_message_id)),
+                "its key is blocked by message %s, which came before it and has not gone out yet", id);
         advise(f, c, "hikyaku messages explain %s", id);
         break;
     }
@@ -259,7 +280,9 @@ static void explain_key_missing(struct facts *f)
 {
     char when[WHEN_MAX], why[HK_SHOW_MAX], id[HK_SHOW_MAX];
     struct hk_cause *c = add(
-        f, "key_missing", "it is sealed, and the relay could not open it (%s); it is looked at again at %s",
+        f, "key_missing", "key_missing",
+        HK_NAMED(hk_named_str("message_id", f->row->message_id), hk_named_str("error", f->row->last_error)),
+        "it is sealed, and the relay could not open it (%s); it is looked at again at %s",
         hk_show(f->row->last_error, why), at(f->row->next_ms, f->now_ms, when));
     c->until_ms = f->row->next_ms;
     advise(f, c,
@@ -279,9 +302,14 @@ static void explain_due(struct facts *f)
     }
     struct hk_cause *c =
         row->state != HK_RETRYING
-            ? add(f, "not_due", "it is not due: its not_before is %s", at(row->next_ms, f->now_ms, when))
-            : add(f, "not_due", "it is not due: attempt %" PRIu32 " is to be made at %s%s%s",
-                  row->attempts + 1, at(row->next_ms, f->now_ms, when), row->cause.len ? ", after " : "",
+            ? add(f, "not_due", "not_due_scheduled", HK_NAMED(hk_named_str("message_id", row->message_id)),
+                  "it is not due: its not_before is %s", at(row->next_ms, f->now_ms, when))
+            : add(f, "not_due", row->cause.len ? "not_due_after" : "not_due_retry",
+                  HK_NAMED(hk_named_str("message_id", row->message_id),
+                           hk_named_int("attempt", (int64_t)row->attempts + 1),
+                           hk_named_str("after", row->cause)),
+                  "it is not due: attempt %" PRIu32 " is to be made at %s%s%s", row->attempts + 1,
+                  at(row->next_ms, f->now_ms, when), row->cause.len ? ", after " : "",
                   row->cause.len ? hk_show(row->cause, cause) : "");
     c->until_ms = row->next_ms;
     advise(f, c, "to hurry it: hikyaku messages retry %s --reason ...", hk_show(row->message_id, id));
@@ -293,8 +321,9 @@ static void explain_breaker(struct facts *f)
     if (f->why->open_until_ms <= f->now_ms)
         return;
     struct hk_cause *c =
-        add(f, "breaker_open", "the breaker of %s is open until %s: it failed too often, and is let alone",
-            name_of(f, name), at(f->why->open_until_ms, f->now_ms, when));
+        add(f, "breaker_open", "breaker_open", HK_NAMED(hk_named_str("destination", f->out->to)),
+            "the breaker of %s is open until %s: it failed too often, and is let alone", name_of(f, name),
+            at(f->why->open_until_ms, f->now_ms, when));
     c->until_ms = f->why->open_until_ms;
     advise(f, c, "see what fails: hikyaku status; hikyaku destinations test %s; resume closes it", name);
 }
@@ -312,16 +341,22 @@ static void explain_limit(struct facts *f)
         if (rate > 0 && (double)f->why->ahead.n / rate < 1e9)
             until_ms += (int64_t)((double)f->why->ahead.n * 1000 / rate);
         struct hk_cause *c =
-            add(f, "rate_limited",
+            add(f, "rate_limited", "rate_limited",
+                HK_NAMED(hk_named_str("destination", f->out->to), hk_named_count("n", f->why->ahead.n),
+                         hk_named_count("estimate", f->why->ahead.about)),
                 "%s takes no more at this moment (its rate, or a wait that it asked for): until about %s, "
                 "with %s before it",
                 name, at(until_ms, f->now_ms, when), n);
         c->until_ms = until_ms;
         advise(f, c, "wait, or raise limits.rate of %s", name);
     } else if (f->lately.in_flight >= most) {
-        struct hk_cause *c = add(
-            f, "concurrency", "%s has %" PRIu64 " requests in flight, which is its limit; %s come before it",
-            name, f->lately.in_flight, n);
+        struct hk_cause *c =
+            add(f, "concurrency", "concurrency",
+                HK_NAMED(
+                    hk_named_str("destination", f->out->to), hk_named_count("in_flight", f->lately.in_flight),
+                    hk_named_count("n", f->why->ahead.n), hk_named_count("estimate", f->why->ahead.about)),
+                "%s has %" PRIu64 " requests in flight, which is its limit; %s come before it", name,
+                f->lately.in_flight, n);
         advise(f, c, "wait, or raise limits.concurrency of %s", name);
     }
 }
@@ -337,11 +372,18 @@ static bool is_silent(const struct facts *f, int64_t until_ms)
     return f->where.kind != HK_WHERE_OPEN && (uint64_t)(until_ms - f->now_ms) < f->config->relay.lease_ms / 2;
 }
 
+static const char *lease_code(bool in_hand, bool over)
+{
+    if (in_hand)
+        return over ? "lease_over_message" : "lease_held_message";
+    return over ? "lease_over_shard" : "lease_held_shard";
+}
+
 static void explain_lease(struct facts *f, struct hk_str relay, int64_t until_ms, bool in_hand)
 {
     char by[HK_SHOW_MAX], when[WHEN_MAX];
     struct hk_cause *c = add(
-        f, "lease_held",
+        f, "lease_held", lease_code(in_hand, until_ms <= f->now_ms), HK_NAMED(hk_named_str("relay", relay)),
         "relay %s %s and has not been heard of lately: its lease %s %s, and then another relay takes over",
         hk_show(relay, by), in_hand ? "has it in hand" : "owns its shard",
         until_ms > f->now_ms ? "holds until" : "ended at", at(until_ms, f->now_ms, when));
@@ -361,8 +403,9 @@ static void explain_in_hand(struct facts *f)
         explain_no_relay(f);
         return;
     }
-    struct hk_cause *c = add(f, "processing", "relay %s is sending it right now, since %s",
-                             hk_show(why->relay, by), at(why->claimed_ms, f->now_ms, when));
+    struct hk_cause *c = add(f, "processing", "processing", HK_NAMED(hk_named_str("relay", why->relay)),
+                             "relay %s is sending it right now, since %s", hk_show(why->relay, by),
+                             at(why->claimed_ms, f->now_ms, when));
     c->by = why->relay;
     c->since_ms = why->claimed_ms;
     c->until_ms = why->until_ms;
@@ -382,7 +425,8 @@ static void explain_stuck(struct facts *f)
     const struct hk_why *why = f->why;
     char when[WHEN_MAX], error[HK_SHOW_MAX];
     struct hk_cause *c =
-        add(f, "stuck",
+        add(f, "stuck", why->stuck_delivered ? "stuck_delivered" : "stuck_claimed",
+            HK_NAMED(hk_named_str("error", why->stuck_error)),
             "%s, but the database does not let its row go since %s: %s; it is held, and not sent again",
             why->stuck_delivered ? "it was delivered" : "it was in a relay's hands",
             at(why->stuck_ms, f->now_ms, when), hk_show(why->stuck_error, error));
@@ -395,8 +439,11 @@ static void explain_queue(struct facts *f)
     char n[HK_SHOW_NUMBER];
     if (f->out->n > 0)
         return;
-    struct hk_cause *c = add(f, "queued", "nothing stands in its way: it is due, with %s before it",
-                             hk_show_about(f->why->ahead.n, f->why->ahead.about, n));
+    struct hk_cause *c =
+        add(f, "queued", "queued",
+            HK_NAMED(hk_named_count("n", f->why->ahead.n), hk_named_count("estimate", f->why->ahead.about)),
+            "nothing stands in its way: it is due, with %s before it",
+            hk_show_about(f->why->ahead.n, f->why->ahead.about, n));
     advise(f, c, "wait; if it does not go, see hikyaku relays list and the relay's log");
 }
 
@@ -463,7 +510,8 @@ static enum hk_code explain_live(struct facts *f, struct hk_desk *desk, struct h
 static void explain_sent(struct facts *f)
 {
     char when[WHEN_MAX];
-    struct hk_cause *c = add(f, "sent", "it was sent at %s", at(f->row->done_ms, f->now_ms, when));
+    struct hk_cause *c = add(f, "sent", f->row->place == HK_IN_DEAD ? "sent_or_resolved" : "sent",
+                             HK_NAMED_NONE, "it was sent at %s", at(f->row->done_ms, f->now_ms, when));
     c->since_ms = f->row->done_ms;
     advise(f, c,
            f->row->place == HK_IN_DEAD ? "nothing: it has arrived, or somebody has resolved its dead letter"
@@ -474,8 +522,9 @@ static void explain_sent(struct facts *f)
 static void explain_resolved(struct facts *f)
 {
     char when[WHEN_MAX];
-    struct hk_cause *c = add(f, "sent", "its dead letter was resolved at %s; no attempt was made",
-                             at(f->row->done_ms, f->now_ms, when));
+    struct hk_cause *c =
+        add(f, "sent", "resolved", HK_NAMED_NONE, "its dead letter was resolved at %s; no attempt was made",
+            at(f->row->done_ms, f->now_ms, when));
     c->since_ms = f->row->done_ms;
     advise(f, c, "nothing: 'hikyaku dead show' says who resolved it, and why");
 }
@@ -484,8 +533,9 @@ static void explain_cancelled(struct facts *f)
 {
     char when[WHEN_MAX], by[HK_SHOW_MAX], reason[HK_SHOW_MAX];
     const struct hk_row *row = f->row;
-    struct hk_cause *c = add(f, "cancelled", "it was cancelled by %s at %s: %s", hk_show(row->actor, by),
-                             at(row->done_ms, f->now_ms, when), hk_show(row->reason, reason));
+    struct hk_cause *c =
+        add(f, "cancelled", "cancelled", HK_NAMED_NONE, "it was cancelled by %s at %s: %s",
+            hk_show(row->actor, by), at(row->done_ms, f->now_ms, when), hk_show(row->reason, reason));
     c->since_ms = row->done_ms;
     c->by = row->actor;
     c->reason = row->reason;
@@ -499,13 +549,16 @@ static void explain_letter(struct facts *f)
     struct hk_cause *c = NULL;
     bool discarded = hk_str_eq(row->letter_status, hk_str_of("discarded"));
     if (row->state == HK_PROCESSING)
-        c = add(f, "requeued",
+        c = add(f, "requeued", "requeued_by_hand", HK_NAMED(hk_named_id("letter", row->id)),
                 "its dead letter %" PRId64 " is being sent by hand, or was, and nobody knows how it ended",
                 row->id);
     else if (row->state != HK_STATE_DEAD)
-        c = add(f, "requeued", "its dead letter %" PRId64 " was requeued under another id", row->id);
+        c = add(f, "requeued", "requeued", HK_NAMED(hk_named_id("letter", row->id)),
+                "its dead letter %" PRId64 " was requeued under another id", row->id);
     else
-        c = add(f, discarded ? "discarded" : "dead",
+        c = add(f, discarded ? "discarded" : "dead", discarded ? "discarded" : "dead",
+                HK_NAMED(hk_named_id("letter", row->id), hk_named_str("reason", row->cause),
+                         hk_named_int("attempts", row->attempts)),
                 "it is a dead letter (%" PRId64 "%s): %s, at %s, after %" PRIu32 " attempt%s", row->id,
                 discarded ? ", discarded" : "", hk_show(row->cause, reason),
                 at(row->done_ms, f->now_ms, when), row->attempts, row->attempts == 1 ? "" : "s");
@@ -552,7 +605,7 @@ static bool is_live(const struct hk_row *row)
     return row->place == HK_IN_RETRY || row->place == HK_IN_OUTBOX;
 }
 
-/* What went before is not asked for where the message is still on its way to the same destination. */
+/* Earlier rows of a message do not count if the message is still on its way to the same destination. */
 static bool is_meant(const struct hk_shown *shown, size_t i, const char *destination)
 {
     const struct hk_row *rows = shown->rows;

@@ -22,7 +22,7 @@ struct hk_where {
     const char *why;                        /* HK_WHERE_UNUSABLE */
 };
 
-/* As the engine finds it: by its name, or by the first route that takes the event type. What it points to lies in `mem`. */
+/* Finds the destination as the engine does: by name, or by the first route that takes the event type. The result points into `mem`. */
 struct hk_where hk_where(struct hk_desk *desk, struct hk_str destination, struct hk_str event_type,
                          struct hk_pool *mem);
 
@@ -35,7 +35,9 @@ struct hk_explain_ask {
 
 /* Texts are safe to print. What does not apply is 0 or empty. */
 struct hk_cause {
-    const char *code; /* stable: "paused", "not_due" … as hikyaku-messages(1) lists them */
+    const char *cause;    /* stable: "paused", "not_due" … as hikyaku-messages(1) lists them */
+    const char *code;     /* stable, one for each sentence: "not_due_scheduled" */
+    struct hk_str values; /* those in the sentence, by name, as JSON (base/named.h) */
     const char *text, *advice;
     int64_t since_ms, until_ms;
     struct hk_str by, reason; /* whoever did it, and why */

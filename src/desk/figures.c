@@ -151,7 +151,7 @@ static void add_counts(struct work *w, struct hk_line *line, const struct hk_ser
     (void)hk_histogram_read(&w->latency[line - w->out->items], row->latency); /* as far as it is one */
 }
 
-/* A relay has looked: what it has no row of is nothing. */
+/* A relay has measured this interval: counts without a row are 0. */
 static void begin_levels(struct work *w)
 {
     for (size_t i = 0; i < w->n_names; i++) {

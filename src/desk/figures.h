@@ -11,12 +11,12 @@
 struct hk_figures_ask {
     const char *since, *until; /* RFC 3339; NULL: `for_ms` before `until`; now */
     uint64_t for_ms;           /* 0: not given */
-    const char *step;          /* "1m", "5m", "1h", "1d"; NULL: by the time that is meant */
+    const char *step;          /* "1m", "5m", "1h", "1d"; NULL: chosen by the length of the interval */
     const char *destination;   /* NULL: all together, and each */
     uint64_t limit;            /* destinations */
 };
 
-/* What is not known is UINT64_MAX. */
+/* UINT64_MAX: not known. */
 struct hk_point {
     int64_t at_ms; /* when the interval begins */
     uint64_t seen, sent, failed, retried, dead;

@@ -116,7 +116,7 @@ static void describe_members(struct hk_form *form, hk_form_fn *fn)
 
 /* ---- texts ---- */
 
-/* What a string or null says; null is "". False: an error, or neither. */
+/* Reads a string or null (null is ""). False: an error, or another type. */
 static bool take_text(struct hk_form *form, const char *key, bool or_null, struct hk_str *out)
 {
     struct hk_form_value value;

@@ -120,7 +120,7 @@ struct hk_form_list {
         .items = &(array), .n = &(count), .size = sizeof *(array), .fn = (form)                              \
     }
 void hk_form_list(struct hk_form *form, const char *key, const struct hk_form_list *list);
-/* Which item of the list it is. */
+/* The index of the item in its list. */
 size_t hk_form_index(const struct hk_form *form);
 
 /* Optional members: those of the block exist if the first of them (`key`) does.

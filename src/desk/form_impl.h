@@ -22,7 +22,7 @@ struct hk_form_value {
 struct hk_form_place {
     struct hk_str text;
     struct hk_json_scan scan;
-    struct hk_form_value item; /* of a list of values: what has no key */
+    struct hk_form_value item; /* for a list of values, which have no keys */
 };
 
 #define HK_FORM_MEMBERS_MAX 96
@@ -31,7 +31,7 @@ struct hk_form_place {
 struct hk_form_required {
     const char *keys[HK_FORM_MEMBERS_MAX];
     size_t n;
-    unsigned optional; /* blocks that are open: what they hold is not required */
+    unsigned optional; /* open optional blocks: their members are not required */
 };
 
 struct hk_form {

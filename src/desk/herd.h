@@ -45,10 +45,10 @@ void hk_herd_fini(struct hk_herd *load);
 /* Attempts from `from_ms` until before `to_ms`, both whole slots. */
 uint64_t hk_herd_between(const struct hk_herd *load, uint64_t from_ms, uint64_t to_ms);
 
-/* A copy of the policy whose waits are not random: what a herd looks like. */
+/* A copy of the policy without random waits, to show the herd. */
 enum hk_code hk_herd_without_jitter(const struct hk_policy *policy, struct hk_policy **out_policy,
                                     struct hk_err *err) HK_MUSTCHECK;
-/* A copy of the policy with full jitter on every wait: what a herd could look like instead. */
+/* A copy of the policy with full jitter on every wait, to compare with. */
 enum hk_code hk_herd_with_full_jitter(const struct hk_policy *policy, struct hk_policy **out_policy,
                                       struct hk_err *err) HK_MUSTCHECK;
 /* Does any wait of the policy depend on chance? */

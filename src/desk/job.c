@@ -22,7 +22,7 @@ enum hk_code hk_job_check(const struct hk_op *op, const void *request, struct hk
     return HK_OK;
 }
 
-/* A row may hold anything; what is shown is JSON or nothing. */
+/* A row may contain anything: shows its text only if that is JSON. */
 static void show_json(struct hk_str *text)
 {
     if (text->len > 0 && hk_scan_check(*text, NULL) != HK_OK)

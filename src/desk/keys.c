@@ -111,7 +111,7 @@ static void note_failure(struct rotation *r, const struct hk_seal_row *row, cons
     r->o->error = hk_str_of(copy ? copy : "out of memory");
 }
 
-/* What is to stand there: `put->text` is `put->old` where nothing is to change. */
+/* Fills in the new text of a row; `put->text` is `put->old` if nothing has to change. */
 static enum hk_code make_payload(struct rotation *r, const struct hk_seal_row *row, struct hk_seal_put *put,
                                  struct hk_err *err)
 {

@@ -42,7 +42,7 @@ struct hk_keys_retire_ask {
 
 struct hk_keys_retired {
     struct hk_str key;
-    bool configured; /* it still stands in seal.keys here */
+    bool configured; /* seal.keys of this configuration still has it */
 };
 
 extern const struct hk_op hk_op_keys_list, hk_op_keys_rotate, hk_op_keys_retire;

@@ -11,7 +11,7 @@
 
 /* ---- which letters ---- */
 
-/* Of a request: a filter, and words that stand for its terms. NULL = not given. */
+/* Parts of a request: a filter, and options that each are one term of it. NULL = not given. */
 struct hk_letter_words {
     const char *filter;
     const char *destination, *event_type, *reason_code, *failure_class, *status, *group, *older, *newer,
@@ -79,7 +79,7 @@ enum hk_code hk_letter_words_check(struct hk_desk *desk, const struct hk_letter_
 struct hk_letter_filter {
     struct hk_filter *parsed;
     struct hk_letter_query query; /* with the default status; add to it */
-    const char *text; /* the same as text that means the same at any time: what a job or the audit keeps */
+    const char *text;             /* the same as text with absolute times, for a job or the audit */
 };
 
 /* Combines the words into one filter. Without a status it selects letters of any status if `any_status`, else open ones. HK_INVALID

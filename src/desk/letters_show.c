@@ -25,7 +25,7 @@ enum hk_code hk_letters_reveal(struct hk_desk *desk, const struct hk_caller *cal
 
 /* ---- which payloads ---- */
 
-/* What hides every masked value of this letter is known. */
+/* Are all masked values of this letter known? */
 static bool knows_payloads(const struct hk_letter *letter, const struct hk_letter_shown *history)
 {
     if (!history)
@@ -121,7 +121,7 @@ void hk_letter_show_payload(const struct hk_letter_view *view, const struct hk_l
 
 /* ---- for results ---- */
 
-/* What is in `shown` takes the text's place. */
+/* Replaces the text by `shown`. */
 static void settle(struct hk_buf *shown, struct hk_pool *mem, struct hk_str *text)
 {
     const char *kept = hk_buf_status(shown) == HK_OK ? hk_pool_copy_str(mem, hk_buf_str(shown)) : NULL;

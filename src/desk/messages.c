@@ -54,8 +54,8 @@ struct listing {
     struct hk_pool *mem;
     struct hk_list list;
     uint64_t left;   /* rows to be shown */
-    uint64_t looked; /* rows that were looked through, */
-    uint64_t scan;   /* of so many */
+    uint64_t looked; /* rows that were looked through */
+    uint64_t scan;   /* of at most this many */
     bool more;
 };
 
@@ -73,7 +73,7 @@ static enum hk_code read_page(struct listing *l, struct hk_rows *page, char next
     *page = (struct hk_rows){.items = rows->items, .n = over ? (size_t)l->left : rows->n};
     if (over && page->n > 0)
         write_next(next, rows->items[page->n - 1].place, rows->items[page->n - 1].id);
-    else if (over) /* the last one that is shown came with an earlier page, where the list goes on now */
+    else if (over) /* the last row shown was on an earlier page: the next list begins where this one did */
         write_next(next, list->after_place, list->after_id);
     l->more = rows->more && !over;
     l->left -= page->n;

@@ -8,7 +8,7 @@
 
 /* ---- which messages ---- */
 
-/* Of a request: a filter, and words that stand for its terms. NULL = not given. */
+/* Parts of a request: a filter, and options that each are one term of it. NULL = not given. */
 struct hk_message_words {
     const char *filter;
     const char *status, *destination, *event_type, *key, *correlation_id, *older, *newer, *text;
@@ -41,8 +41,8 @@ struct hk_message_words {
 
 struct hk_message_filter {
     struct hk_filter *parsed;
-    struct hk_list list; /* what is meant; limit and cursor are the caller's */
-    const char *text;    /* the same as text that means the same at any time: what the audit or a job keeps */
+    struct hk_list list; /* the selection; limit and cursor are the caller's */
+    const char *text;    /* the same as text with absolute times, for the audit or a job */
 };
 
 /* The words together. HK_INVALID about the field "filter". HK_DENIED: as hk_letter_filter. */
@@ -50,9 +50,9 @@ enum hk_code hk_message_filter(struct hk_desk *desk, const struct hk_caller *cal
                                const struct hk_message_words *words, struct hk_pool *mem,
                                struct hk_message_filter *out, struct hk_err *err);
 void hk_message_filter_free(struct hk_message_filter *filter);
-/* Was anything given that says which messages are meant? A filter of blanks only says nothing. */
+/* Does the request select messages at all? A filter of blanks does not. */
 bool hk_message_words_given(const struct hk_message_words *words);
-/* All but the destination, which may stand beside ids. */
+/* The same without the destination, which may be given together with ids. */
 bool hk_message_words_beside_ids(const struct hk_message_words *words);
 
 /* ---- list ---- */
@@ -134,9 +134,10 @@ enum hk_messages_kind {
 const char *hk_messages_verb(enum hk_messages_kind kind); /* "cancel" */
 
 struct hk_messages_act_ask {
-    struct hk_texts ids;           /* none: those of `words`, or of `act` */
-    struct hk_message_words words; /* beside ids only the destination: which of a message's is meant */
-    uint64_t act;                  /* restore: what this cancel of many took; 0 = none */
+    struct hk_texts ids; /* none: those of `words`, or of `act` */
+    struct hk_message_words
+        words;    /* with ids, only the destination may be given: it selects one of a message's rows */
+    uint64_t act; /* restore: what this cancel of many took; 0 = none */
     bool dry_run;
 };
 
@@ -160,7 +161,7 @@ struct hk_messages_acted {
 
     /* of a dry run */
     uint64_t fit;            /* messages that it would change */
-    uint64_t others;         /* that are meant, but in a state that does not allow it */
+    uint64_t others;         /* selected, but in a state that does not allow the act */
     struct hk_row *examples; /* of `fit`: message_id, destination, event_type, state and created_ms */
     size_t n_examples;
 

@@ -29,7 +29,8 @@ struct act {
     struct hk_job_run *run; /* of a batch; NULL: it is no job */
     size_t room;            /* items */
     size_t texts;           /* bytes in the items of a job */
-    int64_t last_cancelled; /* of a restore as a job: messages that were cancelled later are not meant */
+    int64_t
+        last_cancelled; /* of a restore as a job: it does not restore messages that were cancelled later */
     struct hk_messages_acted o;
 };
 
@@ -207,7 +208,7 @@ static enum hk_code do_page(struct act *a, struct hk_list *list, enum hk_place o
     return do_rows(a, rows->items, n, err);
 }
 
-/* What was done stays done, and is told: an error on the way is part of the result. */
+/* Changes before an error stay, and the result has them: the error is part of the result. */
 static enum hk_code do_place(struct act *a, struct hk_list list, enum hk_place only, struct hk_err *err)
 {
     bool more = true;
@@ -233,7 +234,7 @@ static enum hk_code do_waiting(struct act *a, struct hk_list list, struct hk_err
     return rc == HK_OK ? do_place(a, list, HK_IN_RETRY, err) : rc;
 }
 
-/* What is settled, in the order of a list. */
+/* Settled messages, in the order of a list. */
 static enum hk_code do_settled(struct act *a, struct hk_list list, struct hk_err *err)
 {
     enum hk_code rc = HK_OK;
@@ -272,7 +273,7 @@ static bool is_live(const struct hk_row *row)
     return row->place == HK_IN_RETRY || row->place == HK_IN_OUTBOX;
 }
 
-/* Rows of one message_id that are meant, first; and what else there is of it: HK_NPLACES = nothing. */
+/* The selected rows of one message_id come first; then the place of another row of it: HK_NPLACES = none. */
 static size_t sort_rows(struct act *a, struct hk_row *rows, size_t n, const char *destination,
                         enum hk_place *out_other)
 {
@@ -334,7 +335,7 @@ struct named {
     size_t n, room;
 };
 
-/* Adds the rows of one name; what cannot be done with it is told at once. */
+/* Adds the rows of one name; if it cannot be acted upon, the result says so at once. */
 static enum hk_code find_named(struct act *a, const char *message_id, struct named *all, struct hk_err *err)
 {
     const char *destination = a->ask->words.destination;
@@ -579,8 +580,8 @@ static enum hk_code freeze(struct hk_desk *desk, const struct hk_caller *caller,
     return rc;
 }
 
-/* Where a batch goes on: "PLACE AFTER-ID AFTER-ORIGIN LAST". `last`: a restore means what was cancelled when it began, and ids of
- * cancelled messages rise. A cancel goes from the newest message down. */
+/* Where the next batch begins: "PLACE AFTER-ID AFTER-ORIGIN LAST". `last`: a restore covers messages that were cancelled before it began,
+ * and ids of cancelled messages rise. A cancel goes from the newest message down. */
 struct mark {
     enum hk_place place;
     bool resume;
@@ -624,8 +625,8 @@ static enum hk_code read_mark(struct act *a, struct mark *out, struct hk_err *er
     return rc;
 }
 
-/* How many are meant, for people, when the job begins: exact as long as no more than HK_COUNT_EXACT rows have to be looked at. Of more it is
- * what was found by then, and grows with what is done. */
+/* The number of selected messages when the job begins, for people. It is exact if no more than HK_COUNT_EXACT rows have to be read.
+ * Otherwise it is the number found so far, and grows with the progress. */
 static enum hk_code count_meant(struct act *a, struct hk_list list, struct hk_err *err)
 {
     const struct hk_rows *rows = NULL;
@@ -706,7 +707,7 @@ static enum hk_code batch_of_act(struct act *a, struct mark *at, struct hk_err *
     return rc;
 }
 
-/* What came of the batches before, with room for more. */
+/* The results of the earlier batches, with room for more. */
 static enum hk_code go_on(struct act *a, enum hk_messages_kind kind, const struct hk_messages_acted *before,
                           struct hk_err *err)
 {

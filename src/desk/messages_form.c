@@ -133,7 +133,7 @@ void hk_form_attempts(struct hk_form *form, void *result)
 static void form_cause(struct hk_form *form, void *result)
 {
     struct hk_cause *c = result;
-    hk_form_cstr(form, "cause", &c->code);
+    hk_form_cstr(form, "cause", &c->cause);
     hk_form_cstr(form, "text", &c->text);
     hk_form_cstr(form, "do", &c->advice);
     hk_form_time(form, "since", &c->since_ms);
@@ -142,12 +142,14 @@ static void form_cause(struct hk_form *form, void *result)
     hk_form_str(form, "reason", &c->reason);
     hk_form_str(form, "blocked_by", &c->message_id);
     hk_form_id(form, "letter", &c->letter_id);
+    hk_form_cstr(form, "code", &c->code);
+    hk_form_raw(form, "values", &c->values);
 }
 
 static void form_explained(struct hk_form *form, void *result)
 {
     struct hk_explained *e = result;
-    const char *weightiest = e->causes[0].code;
+    const char *weightiest = e->causes[0].cause;
     hk_form_str(form, "message_id", &e->message_id);
     hk_form_str(form, "destination", &e->to);
     hk_form_choice(form, "status", &e->state, hk_state_name, HK_NSTATES);
@@ -164,7 +166,7 @@ static void form_explained(struct hk_form *form, void *result)
 void hk_form_explanation(struct hk_form *form, void *result)
 {
     struct hk_explanation *x = result;
-    const char *weightiest = x->n > 0 ? x->items[0].causes[0].code : "no_such_message";
+    const char *weightiest = x->n > 0 ? x->items[0].causes[0].cause : "no_such_message";
     hk_form_cstr(form, "message_id", &x->message_id);
     hk_form_list(form, "items", &HK_FORM_ITEMS(x->items, x->n, form_explained));
     hk_form_cstr(form, "cause", &weightiest);

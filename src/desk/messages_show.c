@@ -101,7 +101,7 @@ static enum hk_code look_for_edits(struct hk_desk *desk, const char *message_id,
 
 /* ---- asking ---- */
 
-/* What the message gets of the attempts that it asks for. */
+/* How many attempts the message gets: the number that it asks for, within the limits of its policy. */
 static uint32_t attempts_of(const struct hk_config *config, const struct hk_row *row)
 {
     const struct hk_conf_destination *dest = hk_config_destination_named(config, row->destination);
@@ -159,7 +159,7 @@ static enum hk_code show(struct hk_desk *desk, const struct hk_caller *caller,
 
 /* ---- attempts ---- */
 
-/* What masks hide in attempts is found by the payloads of the message. One that is gone has none, so that all is hidden. */
+/* Masked values in attempts are found with the payloads of the message. A message that is gone has no payload, so everything is hidden. */
 static enum hk_code hide_page(struct hk_desk *desk, struct hk_masks *masks, const char *message_id,
                               struct hk_pool *mem, struct hk_attempts *page, struct hk_err *err)
 {

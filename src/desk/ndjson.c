@@ -140,7 +140,7 @@ static enum hk_code encoding(const json_t *value, const char **out, struct hk_er
 static const struct {
     const char *name, *schema;
 } columns[] = {
-    {"destination", "{\"type\":[\"string\",\"null\"],\"description\":\"default: as the routes say\"}"},
+    {"destination", "{\"type\":[\"string\",\"null\"],\"description\":\"default: the routes decide\"}"},
     {"event_type", "{\"type\":\"string\",\"minLength\":1}"},
     {"payload",
      "{\"description\":\"a text, sent as it is; or any other JSON value, byte for byte as it is written\"}"},

@@ -100,8 +100,8 @@ struct hk_op {
     const char *noun, *verb; /* "messages", "list"; verb NULL: the noun says all ("status") */
     const char *summary;     /* one line, imperative, without a full stop */
     const char *details;     /* NULL: the summary says all */
-    /* Method and path below /api/v1: "GET /messages/{message_id}". A name in braces is a subject; all other fields stand in the
-     * query of a GET, else in the JSON body. NULL: not over HTTP. */
+    /* Method and path below /api/v1: "GET /messages/{message_id}". A name in braces is a subject; all other fields are in the query of a
+     * GET, else in the JSON body. NULL: not over HTTP. */
     const char *route;
     enum hk_role role; /* the required role */
     bool store;        /* uses the store: the desk opens it first */

@@ -35,7 +35,7 @@ struct hk_plan {
     bool estimated; /* some of them, or the seeded one, went past HK_PLAN_ROWS_MAX */
 };
 
-/* What can end the failures of one class; 0: not this. */
+/* The limits that can end retries of one class; 0: no such limit. */
 struct hk_plan_limits {
     uint32_t attempts;      /* alone */
     uint64_t elapsed_ms;    /* alone */

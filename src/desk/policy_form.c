@@ -64,7 +64,7 @@ static void form_wait(struct hk_form *form, void *result)
     hk_form_uint(form, NULL, (uint64_t *)result);
 }
 
-/* Which members there are follows from the kind. */
+/* The kind decides which members there are. */
 static void form_backoff(struct hk_form *form, void *result)
 {
     struct hk_backoff *b = result;

@@ -14,7 +14,7 @@
 #include "desk/put.h"
 #include "desk/queues.h"
 
-/* What Google makes of a rate. */
+/* The burst that Google derives from a rate. */
 #define BURST_MIN 10
 #define BURST_MAX 100
 
@@ -184,7 +184,7 @@ static int64_t burst_for(const struct hk_conf_queue_limits *usual, double rate_p
     return burst < BURST_MIN ? BURST_MIN : burst > BURST_MAX ? BURST_MAX : (int64_t)burst;
 }
 
-/* What holds: as it was, changed by what is given. `given` of `is`: what the definition says itself. */
+/* The resulting settings: the old ones, changed by the given ones. `given` of `is`: the settings that the definition itself has. */
 static void merge(struct hk_queue_settings *is, const struct hk_queue_put_ask *ask)
 {
     const struct hk_queue_settings *to = &ask->to;
@@ -278,7 +278,7 @@ static void write_queue(const char *name, const struct hk_queue_settings *s, str
     hk_json_end(json);
 }
 
-/* What the queue does not say itself is as the configuration has it now. */
+/* Settings that the queue itself does not have come from the present configuration. */
 static void write_limits(const struct hk_conf_queue_limits *usual, const struct hk_queue_settings *s,
                          struct hk_json *json)
 {

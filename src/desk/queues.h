@@ -26,7 +26,7 @@ enum hk_queue_given {
 };
 
 struct hk_queue_settings {
-    unsigned given; /* of enum hk_queue_given; what is not given is as before, or the default */
+    unsigned given; /* bits of enum hk_queue_given; other settings stay, or get the default */
     double rate_per_s;
     int64_t burst, concurrency;
     int64_t max_attempts; /* -1: no limit */
@@ -49,7 +49,7 @@ struct hk_queue_ask {
     const char *name;
 };
 
-/* What a person asks for. Texts, where 0 means something or "unlimited" does. NULL and 0: not given. */
+/* The settings of a request. Some are texts, because 0 or "unlimited" has a meaning. NULL and 0: not given. */
 struct hk_queue_set_ask {
     const char *name;
     double rate;
@@ -74,7 +74,7 @@ struct hk_queues_ask {
 struct hk_queues {
     struct hk_queue *items; /* by name */
     size_t n;
-    const char *next; /* the name to go on behind; NULL: there are no others */
+    const char *next; /* the name after which the next page begins; NULL: there are no others */
 };
 
 /* Purged or deleted. A page of tasks is cancelled at once, more of them by a job (job.h). */
@@ -153,7 +153,7 @@ enum hk_code hk_queue_put(struct hk_desk *desk, const struct hk_caller *caller,
 /* The whole name of the queue that a person means. HK_NOTFOUND, HK_INVALID: several end so. */
 enum hk_code hk_queue_resolve(struct hk_desk *desk, const char *name, struct hk_pool *mem, const char **out,
                               struct hk_err *err);
-/* Takes the section `queue` out of the definition: it is no queue any more, only a destination. No error where that is so already. */
+/* Removes the section `queue` from the definition, which leaves an ordinary destination. No error if it is one already. */
 enum hk_code hk_queue_unmake(struct hk_desk *desk, const struct hk_caller *caller, const char *name,
                              struct hk_pool *mem, struct hk_err *err);
 

@@ -199,7 +199,7 @@ static void write_pass(struct hk_job_run *run, unsigned n)
     (void)snprintf(run->cursor, sizeof run->cursor, "%u %.200s", n, inner);
 }
 
-/* What is left of the queue when the job begins: a destination that is paused. */
+/* When the job begins, a paused destination is left of the queue. */
 static enum hk_code begin_delete(struct hk_job_run *run, const struct hk_caller *caller, const char *name,
                                  const char *destination, struct hk_pool *mem, struct hk_err *err)
 {

@@ -42,7 +42,7 @@ static enum hk_code read_pace(struct hk_desk *desk, const struct hk_redrive_ask 
     return read_percent(desk, ask->abort_if_failing, &out->abort_ratio, err);
 }
 
-/* A relay goes on with the job in nobody's name, and sees all. How many letters hold some text would tell what is masked. */
+/* A relay continues the job in nobody's name, and sees everything. The number of letters that contain a text would reveal masked values. */
 static enum hk_code refuse_search(struct hk_desk *desk, const struct hk_caller *caller,
                                   const struct hk_letter_filter *filter, struct hk_err *err)
 {
@@ -98,7 +98,7 @@ static void look_at_destinations(struct hk_desk *desk, const struct hk_names *pa
     }
 }
 
-/* One look at the letters: what the groups hold is the count. */
+/* One look at the letters: their number is the sum of the groups. */
 static enum hk_code make_plan(struct hk_desk *desk, const struct hk_caller *caller,
                               const struct hk_letter_query *query, struct hk_pool *mem,
                               struct hk_redrive_plan *plan, struct hk_err *err)

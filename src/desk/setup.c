@@ -13,7 +13,7 @@
 
 #define SQL_MAX ((size_t)4 << 20)
 
-/* What was written belongs to `mem`; frees the buffer. */
+/* Copies the written text into `mem`, and frees the buffer. */
 static enum hk_code keep_text(struct hk_buf *text, struct hk_pool *mem, struct hk_str *out,
                               struct hk_err *err)
 {
@@ -108,7 +108,7 @@ static enum hk_code load(const struct hk_config_check_ask *ask, struct hk_diags 
     return ask->read;
 }
 
-/* What a relay would say when it starts. A file that is not here may be where the relay runs. */
+/* Adds what a relay would report when it starts. A file that is missing here may exist where the relay runs. */
 static enum hk_code check_channels(const char *file, const struct hk_config *config, struct hk_diags *diags)
 {
     const struct hk_conf_channel *conf = NULL;
@@ -261,12 +261,12 @@ static const struct hk_arg init_args[] = {
     INIT_FLAG(wal, "switch an application's existing SQLite file to WAL without asking"),
     INIT_FLAG(notify, "writing a message wakes relays (PostgreSQL)"),
     INIT_FLAG(no_notify, "relays only poll (default)"),
-    INIT_FLAG(partition_sent, "keep sent rows by the day, in partitions that are dropped whole (PostgreSQL)"),
+    INIT_FLAG(partition_sent, "keep sent rows in daily partitions, which are dropped whole (PostgreSQL)"),
     INIT_FLAG(print_grants,
               "print the SQL that gives application, relay and viewer their rights (PostgreSQL)"),
-    INIT_ROLE(app_role, "for --print-grants (default: hikyaku_app)"),
-    INIT_ROLE(relay_role, "likewise (default: hikyaku_relay)"),
-    INIT_ROLE(viewer_role, "likewise (default: hikyaku_viewer)"),
+    INIT_ROLE(app_role, "the application's role, for --print-grants (default: hikyaku_app)"),
+    INIT_ROLE(relay_role, "the relay's role (default: hikyaku_relay)"),
+    INIT_ROLE(viewer_role, "the viewer's role (default: hikyaku_viewer)"),
     {.name = NULL}};
 
 static const struct hk_arg check_args[] = {{.name = "file",
@@ -287,7 +287,7 @@ const struct hk_op hk_op_init = {.noun = "init",
                                  .run = init_op,
                                  .form = hk_form_inited};
 
-/* Only for admins: it reads the file that is named, and says what stands in a line that is wrong. */
+/* Only for admins: it reads the named file, and shows the content of wrong lines. */
 const struct hk_op hk_op_config_check = {
     .noun = "config",
     .verb = "check",

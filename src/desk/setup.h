@@ -46,13 +46,13 @@ struct hk_config_note {
 struct hk_config_checked {
     const char *file;
     bool ok;
-    struct hk_diags found;                    /* not to be freed: its texts lie in the result's memory */
+    struct hk_diags found;                    /* not to be freed: its texts are in the result's memory */
     struct hk_config_note *errors, *warnings; /* the same, apart */
     size_t n_errors, n_warnings;
     size_t policies, destinations, routes, rules, channels; /* when it is ok */
 };
 
-/* What a relay would say of a file when it starts. The desk's own configuration is not asked. */
+/* What a relay would report about a file when it starts. The desk's own configuration does not matter. */
 extern const struct hk_op hk_op_config_check;
 
 /* ---- config schema ---- */

@@ -20,7 +20,7 @@ enum hk_status_breaker {
     HK_BREAKER_NSEEN
 };
 
-/* What relays saw of a destination in the last minute. */
+/* Figures of a destination in the last minute, as relays measured them. */
 struct hk_status_lately {
     double in_per_s, out_per_s;
     uint64_t sent, failed; /* attempts */
@@ -34,7 +34,7 @@ struct hk_status_lately {
 struct hk_status_dest {
     struct hk_str name; /* "" = by route, not known yet */
     struct hk_dest_status backlog;
-    bool known; /* a relay has told of it lately */
+    bool known; /* a relay has reported about it lately */
     struct hk_status_lately lately;
     enum hk_status_breaker breaker;
     bool limited;        /* a limiter let nothing through when a relay looked last */
@@ -47,7 +47,7 @@ struct hk_status_dest {
 };
 
 struct hk_status {
-    struct hk_store_status store; /* but for its destinations: `dests` has them all */
+    struct hk_store_status store; /* except its destinations: `dests` has all of them */
     struct hk_count retrying;     /* messages that failed, due or not */
     struct hk_err no_figures; /* code HK_OK, or why relays' figures cannot be read: a right may be missing */
     bool blocked_known;       /* the configuration says which destinations keep an order */
@@ -59,7 +59,7 @@ struct hk_status {
 extern const struct hk_op hk_op_status;
 extern const char *const hk_status_buckets[HK_ATTEMPT_BUCKETS]; /* "0" … "20+" */
 
-/* Does the store know of it: does anything wait or lie there, or is it held? */
+/* Does the store know the destination: does it have messages or dead letters there, or a pause or an open breaker? */
 bool hk_status_has_backlog(const struct hk_status_dest *dest);
 
 /* ---- relays ---- */

@@ -281,7 +281,7 @@ static bool read_task(const struct hk_row *row, bool body, struct hk_pool *mem, 
     return true;
 }
 
-/* What masks hide nobody sees here who has no right to reveal it: then the body is left out. */
+/* Without the right to reveal, a caller does not see a body that masks cover: it is left out. */
 static enum hk_code may_see_body(struct hk_desk *desk, const struct hk_caller *caller, bool asked, bool *out,
                                  struct hk_err *err)
 {
@@ -291,7 +291,7 @@ static enum hk_code may_see_body(struct hk_desk *desk, const struct hk_caller *c
     return rc;
 }
 
-/* What the history says of its dispatches. */
+/* Fills in the dispatches from the history. */
 static void add_attempts(const struct hk_shown *shown, const char *destination, struct hk_task *out)
 {
     for (size_t i = 0; i < shown->n_attempts; i++) {
@@ -353,7 +353,7 @@ static enum hk_code show_task(struct hk_desk *desk, const struct hk_caller *call
     return rc == HK_OK ? find_task(desk, &seen, mem, &queue, out, err) : rc;
 }
 
-/* "retry:17": where a list goes on. */
+/* "retry:17": where the next page of a list begins. */
 static bool read_cursor(const char *after, struct hk_list *list)
 {
     struct hk_str id = hk_str_of(after), place = hk_str_cut(&id, ':');

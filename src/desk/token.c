@@ -94,7 +94,7 @@ static bool fill_random(unsigned char out[RANDOM_BYTES])
 
 /* ---- create ---- */
 
-/* A name stands in the audit as who did something: it must not look like a person (user@host), the relay itself, or an id. */
+/* The audit shows the name as the actor, so it must not look like a person (user@host), the relay itself, or an id. */
 static bool is_name(const char *name)
 {
     size_t len = strlen(name);

@@ -186,7 +186,7 @@ static enum hk_code wrong(struct reading *r, const char *field, const char *take
     return hk_err_set(r->err, HK_INVALID, "takes %s, not %s", takes, hk_show(not ->text, shown));
 }
 
-/* The one value of a name; NULL: not given. Given twice is an error, told through `rc`. */
+/* The value of a name; NULL: not given. If it is given twice, `rc` becomes an error. */
 static const struct hk_given *one(struct reading *r, const char *name, enum hk_code *rc)
 {
     const struct hk_given *found = NULL;
@@ -423,7 +423,7 @@ static enum hk_code refuse_unknown(struct reading *r, const struct hk_op *op)
     return HK_OK;
 }
 
-/* `reveal` is a field of its own where the operation reveals nothing: `token create`. */
+/* `reveal` is an ordinary field of an operation that reveals nothing: `token create`. */
 static enum hk_code read_caller(struct reading *r, const struct hk_op *op, struct hk_wire_caller *out)
 {
     static const struct hk_arg reason_arg = {.name = "reason", .kind = HK_ARG_TEXT};

@@ -25,7 +25,7 @@ enum hk_given_kind {
     HK_GIVEN_JSON /* where bytes are taken: a JSON value as it was written; elsewhere an object, or a list in a list */
 };
 
-/* One value of a name. Texts lie in the pool. */
+/* One value of a name. Texts are in the pool. */
 struct hk_given {
     const char *name;
     struct hk_str text; /* terminated */
@@ -52,7 +52,7 @@ enum hk_code hk_wire_add_query(struct hk_wire *wire, struct hk_str query, struct
 enum hk_code hk_wire_add_body(struct hk_wire *wire, const struct hk_op *op, struct hk_str json,
                               struct hk_err *err) HK_MUSTCHECK;
 
-/* What the caller says beside the operation's fields. */
+/* What a call has beside the operation's fields. */
 struct hk_wire_caller {
     const char *reason; /* NULL = none */
     bool reveal;
@@ -87,7 +87,7 @@ enum hk_code hk_wire_write_fields(const struct hk_op *op, const void *request, s
 /* "POST", and the path behind it. */
 struct hk_str hk_route_method(const char *route);
 const char *hk_route_path(const char *route);
-/* Do its fields stand in the query (GET, DELETE), or in a JSON body? */
+/* Are its fields in the query (GET, DELETE), or in a JSON body? */
 bool hk_route_in_query(const char *route);
 /* Does a raw path (below /api/v1) fit the route's? Its parts in braces are added to `wire` when that is not NULL. */
 bool hk_route_fits(const char *route, struct hk_str path);

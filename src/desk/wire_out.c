@@ -34,7 +34,7 @@ bool hk_route_in_query(const char *route)
 /* The next part between slashes. */
 static struct hk_str next_part(struct hk_str *rest)
 {
-    (void)hk_str_cut(rest, '/'); /* what stands before: nothing, or the part before */
+    (void)hk_str_cut(rest, '/'); /* the prefix of the path: nothing, or the part before */
     const char *end = rest->ptr ? memchr(rest->ptr, '/', rest->len) : NULL;
     struct hk_str part = {rest->ptr, end ? (size_t)(end - rest->ptr) : rest->len};
     *rest = end ? (struct hk_str){end, rest->len - part.len} : (struct hk_str){NULL, 0};
@@ -247,7 +247,7 @@ static bool is_in_path(const char *route, const char *name)
     return strstr(route, hole) != NULL;
 }
 
-/* The text of a subject that stands in the path: "" when it is not given, which fits no route. */
+/* The text of a subject of the path: "" if it is not given, which fits no route. */
 static struct hk_str subject_text(const struct hk_op *op, const void *request, struct hk_str name)
 {
     const char *text = NULL;

@@ -6,7 +6,7 @@
 #include "desk/desk.h"
 #include "payload/filter.h"
 
-/* A word stands for a term of a filter. */
+/* An option that is one term of a filter. */
 struct hk_word {
     const char *term;
     size_t offset; /* of its text in the struct of words, which begins with the filter */
@@ -18,8 +18,8 @@ struct hk_words {
     enum hk_code (*parse)(const char *text, int64_t now_ms, struct hk_filter **out, struct hk_err *err);
 };
 
-/* Was anything given that says which are meant? A filter of blanks only says nothing: a script's variable was empty, and all would be
- * meant. `given` is the struct of words. */
+/* Does the request select anything at all? A filter of blanks does not: a script's variable may have been empty, and the request would
+ * select everything. `given` is the struct of options. */
 bool hk_words_given(const struct hk_words *kind, const void *given);
 /* Was anything given that says nothing where some are named? (All but the destination.) */
 bool hk_words_beside_ids(const struct hk_words *kind, const void *given);

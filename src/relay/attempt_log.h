@@ -17,7 +17,7 @@
 
 struct hk_attempt_log;
 
-/* What others have put on our tables, when the relay starts; "" = nothing. */
+/* Logs the triggers and rules that others have put on our tables, when the relay starts; "" = none. */
 void hk_attempt_log_guards(struct hk_attempt_log *al, const char *found);
 enum hk_code hk_attempt_log_new(struct hk_log *log, struct hk_attempt_log **out,
                                 struct hk_err *err) HK_MUSTCHECK;
@@ -47,7 +47,7 @@ enum hk_code hk_attempt_mask_error(const struct hk_masks *masks, const struct hk
 struct hk_str hk_attempt_log_error(const struct hk_attempt_log *al, const struct hk_message *message,
                                    const struct hk_facts *facts, char out[HK_ANSWER_ERROR_MAX]);
 
-/* What a relay had in hand that died, or stood still past its lease: it may have arrived, and is sent again. */
+/* Logs the messages that a relay had claimed when it died or lost its lease: they may have arrived, and are sent again. */
 void hk_attempt_log_taken(struct hk_attempt_log *al, const struct hk_takings *takings);
 
 /* Dead letters that nobody has looked at end here: never without a word. */

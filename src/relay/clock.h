@@ -29,9 +29,9 @@ struct hk_clock_watch {
 void hk_clock_watch(struct hk_clock_watch *watch, struct hk_log *log, enum hk_clock_whose whose,
                     int64_t clock_ms, int64_t steady_ms, uint32_t late_ms);
 
-/* The clocks that a relay goes by. Zeroed but for `shared`: nothing was read yet. */
+/* The clocks that a relay uses. All zero except `shared`: nothing was read yet. */
 struct hk_clocks {
-    bool shared; /* the store has a server, and so a clock of its own (hk_store_ops.shared) */
+    bool shared; /* the store is a server with its own clock (hk_store_ops.shared) */
     bool behind;
     int64_t asked_ms; /* monotonic: when the store was done with the last call */
     struct hk_clock_watch host, server;
@@ -40,7 +40,7 @@ struct hk_clocks {
 struct hk_poll;
 /* Looks at the host's clock: about every second. */
 void hk_clocks_beat(struct hk_clocks *clocks, struct hk_log *log);
-/* Looks at the store's clock, of which a poll told. */
+/* Takes in the store's time, which a poll reported. */
 void hk_clocks_polled(struct hk_clocks *clocks, struct hk_log *log, const struct hk_poll *poll);
 
 #endif

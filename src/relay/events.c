@@ -172,7 +172,7 @@ void hk_events_room(struct hk_events *e, int64_t store_now_ms, const char *desti
         put(e, (struct hk_event_line){.ev = HK_LOG_ROOM, .t = store_now_ms, .dest = hk_str_of(destination)});
 }
 
-/* What the answer asks for, where policies keep to it unless they say otherwise; 0 = nothing. */
+/* The wait that the answer asks for, in headers that policies obey by default; 0 = none. */
 static int64_t asked_ms(const struct hk_facts *facts, int64_t wall_ms)
 {
     uint64_t ms = 0;

@@ -23,7 +23,7 @@ void hk_events_send(struct hk_events *events, int64_t store_now_ms, int64_t lane
 void hk_events_busy(struct hk_events *events, int64_t store_now_ms, int64_t lane, int64_t claim,
                     const struct hk_message *message, const char *destination);
 void hk_events_room(struct hk_events *events, int64_t store_now_ms, const char *destination);
-/* Before the engine is told. */
+/* Called before the engine gets the outcome. */
 void hk_events_sent(struct hk_events *events, int64_t store_now_ms, int64_t lane, int64_t claim,
                     const struct hk_message *message, const char *destination, const struct hk_facts *facts);
 /* Nothing was sent: there is no key to open the message with. */

@@ -63,7 +63,7 @@ struct hk_kept {
         own; /* policies of queues, each once; they live as long as this does, for attempts may use them yet */
     size_t n_own, own_room;
     size_t n_held;
-    int64_t told, read; /* versions: what polls say, what was read */
+    int64_t told, read; /* versions: the newest that polls reported, and the one that was read */
     int64_t read_at_ms; /* not before, after an error */
     size_t next;        /* the first that may be dirty; n = none is */
     int64_t look_at_ms, beat_at_ms;
@@ -359,7 +359,7 @@ static void use_fresh(const struct hk_kept *k, struct kept *d)
     d->fresh = NULL;
 }
 
-/* A queue has a policy of its own, which lies where its definition was read: most queues share a few. */
+/* A queue has its own policy, in the memory of its definition. Most queues share a few policies. */
 static enum hk_code own_policy(struct hk_kept *k, const struct hk_policy *policy, struct hk_engine_dest *dest,
                                struct hk_err *err)
 {
@@ -417,7 +417,7 @@ static bool apply_used(struct hk_kept *k, struct kept *d, int64_t now_ms)
     return ok;
 }
 
-/* The engine has it no more, or is told to end it. True: it is gone. */
+/* Asks the engine to end the destination, if it still has it. True: it is gone. */
 static bool leave_engine(struct hk_kept *k, struct kept *d, int64_t now_ms)
 {
     if (d->place == SIZE_MAX)

@@ -50,7 +50,7 @@ void hk_kept_told(struct hk_kept *kept, int64_t version);
 int64_t hk_kept_read_at_ms(const struct hk_kept *kept);
 /* The version that is known, for hk_store_ops.definitions: of those that were not changed since no text is read. */
 int64_t hk_kept_known(const struct hk_kept *kept);
-/* What the store answered. Copied. */
+/* The store's answer. It is copied. */
 void hk_kept_take(struct hk_kept *kept, const struct hk_definitions *found, int64_t now_ms);
 /* It could not be read. */
 void hk_kept_failed(struct hk_kept *kept, int64_t now_ms);

@@ -25,14 +25,14 @@ enum {
     TROUBLE_MS = 5000,    /* until a store is tried again that does not answer */
     LOCK_MS = 1000,       /* a step waits no longer for a lock: the relay's own work waits with it */
     BEFORE_OPEN_MS =
-        60000, /* a breaker opens after the first failures: letters that died of these are meant, too */
+        60000, /* a breaker opens after the first failures: the job also takes letters that died of these */
     SAYINGS_MAX = JOBS_MAX /* of one piece of work: of each job one, at the most */
 };
 
 #define ACTOR       "hikyaku"
 #define AUTO_REASON "auto_redrive: the breaker has closed"
 
-/* What a destination's outage leaves behind, one job after the other. */
+/* Reasons of the dead letters that an outage leaves behind: one redrive for each, one after the other. */
 static const char *const outage_reasons[] = {"RETRY_EXHAUSTED", "DEADLINE_EXCEEDED"};
 
 enum {
@@ -157,7 +157,7 @@ static struct outage *find_outage(const struct hk_redriver *rd, struct hk_str na
     return bsearch(&key, rd->outages, rd->n_outages, sizeof key, by_name);
 }
 
-/* One more at the end of `outages`; what is known of it stays. */
+/* Appends a destination to `outages`. If it is known already, its state stays. */
 static void add_outage(const struct hk_redriver *rd, struct outage *outages, size_t *n, const char *name,
                        uint64_t open_ms, bool of_file)
 {
@@ -228,7 +228,7 @@ void hk_redriver_kept(struct hk_redriver *rd, const struct hk_kept *kept)
     rd->kept_known = true;
 }
 
-/* Others' breakers, and those of the relay before: when they opened is not told, only until when. */
+/* Breakers of other relays, and of an earlier run: the store knows only until when they are open, not since when. */
 static void hear(struct hk_redriver *rd, const struct hk_poll *poll)
 {
     for (size_t i = 0; i < rd->n_outages; i++)
@@ -297,7 +297,7 @@ static struct outage *due_outage(const struct hk_redriver *rd)
     return NULL;
 }
 
-/* ---- the store's thread: what is said ---- */
+/* ---- the store's thread: log lines ---- */
 
 static struct saying *say(struct hk_redriver *rd, int64_t id, enum hk_log_level level, const char *what)
 {

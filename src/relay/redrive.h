@@ -33,14 +33,14 @@ enum hk_code hk_redriver_configure(struct hk_redriver *redriver, const struct hk
 /* Destinations of the store with auto_redrive, as they are by now. Without memory those known before stay. Not while work is under way. */
 void hk_redriver_kept(struct hk_redriver *redriver, const struct hk_kept *kept);
 
-/* What the relay has heard: somebody acted (a job may have begun), breakers opened or closed. */
+/* The relay has heard that somebody acted (a job may have begun), or that breakers opened or closed. */
 void hk_redriver_polled(struct hk_redriver *redriver, const struct hk_poll *poll, int64_t now_ms);
-/* What the relay has told, and the store has taken at `store_now_ms`. */
+/* The store has taken the relay's report at `store_now_ms`. */
 void hk_redriver_told(struct hk_redriver *redriver, const struct hk_circuit *circuits, size_t n,
                       int64_t store_now_ms, int64_t now_ms);
 /* When there is work; on the loop's clock. INT64_MAX: none. */
 int64_t hk_redriver_at_ms(const struct hk_redriver *redriver);
-/* After `work`: logs what happened, and knows when to go on. */
+/* After `work`: logs what happened, and decides when to continue. */
 void hk_redriver_done(struct hk_redriver *redriver, int64_t store_now_ms, int64_t now_ms);
 
 /* ---- the store's thread ---- */

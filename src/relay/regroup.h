@@ -31,7 +31,7 @@ enum hk_code hk_regrouper_configure(struct hk_regrouper *regrouper, const struct
 
 /* When to look next; on the loop's clock. */
 int64_t hk_regrouper_at_ms(const struct hk_regrouper *regrouper);
-/* After `work`: logs what happened, and knows when to go on. */
+/* After `work`: logs what happened, and decides when to continue. */
 void hk_regrouper_done(struct hk_regrouper *regrouper, int64_t now_ms);
 
 /* ---- the store's thread ---- */

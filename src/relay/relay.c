@@ -259,7 +259,7 @@ void hk_relay_drain(struct hk_relay *r, uint64_t ms)
     r->drain.on = true;
     r->drain.give_up_at_ms = hk_relay_now_ms(r) + (int64_t)ms + DRAIN_STORE_MS;
     r->drain.idle_give_up_at_ms = hk_relay_now_ms(r) + DRAIN_STORE_MS;
-    if (r->engine) /* none after a reload that could not go on */
+    if (r->engine) /* none after a reload that failed */
         hk_engine_drain(r->engine, hk_relay_now_ms(r), hk_relay_now_ms(r) + (int64_t)ms);
     hk_relay_pump_soon(r);
 }

@@ -29,7 +29,7 @@ struct hk_relay_options {
     const unsigned *stops;             /* not 0: it is to end before it has begun; NULL = nobody can ask */
     const struct hk_onlooker *watches; /* outlive the relay */
     size_t n_watches;
-    /* The relay has ended: drained, or it cannot go on (`rc` says why, and it was logged). From the loop. */
+    /* The relay has ended: it has drained, or cannot continue (`rc` says why, and the log has it). Called from the loop. */
     void (*stopped)(void *arg, enum hk_code rc);
     /* A reload has ended: `rc` HK_OK, and the old configuration is not used any more; or `err` says why the old one is back
      * (not logged yet), and the new one is not. From the loop; may start the next reload. Not when `stopped` comes first. */
@@ -37,16 +37,16 @@ struct hk_relay_options {
     void *arg;
 };
 
-/* Opens the store and the sinks, and starts; the loop runs meanwhile. A server that is away is asked again for half a minute,
- * unless it says that what we were told is wrong. HK_NOTFOUND: no schema, or an old one. HK_CANCELLED: `stops`. */
+/* Opens the store and the sinks, and starts; the loop runs meanwhile. If the database cannot be reached, the relay tries again for
+ * half a minute, unless the server says that a setting of the connection is wrong. HK_NOTFOUND: no schema, or an old one.
+ * HK_CANCELLED: `stops`. */
 enum hk_code hk_relay_start(const struct hk_relay_options *options, struct hk_relay **out_relay,
                             struct hk_err *err) HK_MUSTCHECK;
 /* Stops claiming, finishes what is in flight for `ms`, gives back the rest; then `stopped`. A second call hurries. */
 void hk_relay_drain(struct hk_relay *relay, uint64_t ms);
-/* Goes on with another configuration: what is in flight ends first (or is given back), nothing is charged; then `reloaded`.
- * What the store does differently takes effect, too, but its URL and the relay's name stay. On an error nothing happens:
- * the old configuration stays. HK_BUSY: a reload or a drain is under way. On success both configurations must live until
- * `reloaded`. */
+/* Changes to another configuration. Messages in flight end first, or are given back without a counted attempt; then `reloaded` is called.
+ * Settings of the store take effect, too, except its URL and the relay's name. On an error nothing happens: the old configuration stays.
+ * HK_BUSY: a reload or a drain is under way. On success both configurations must live until `reloaded`. */
 enum hk_code hk_relay_reload(struct hk_relay *relay, const struct hk_config *config,
                              struct hk_err *err) HK_MUSTCHECK;
 /* After `stopped` only. */

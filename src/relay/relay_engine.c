@@ -84,8 +84,8 @@ void hk_relay_engine_end(struct hk_relay *r)
     r->sends.deliveries = NULL;
 }
 
-/* The old engine has drained: the next one takes over. When it cannot (the store could not be opened anew, or memory is
- * short: hk_relay_reload checked the rest) the old configuration goes on. */
+/* The old engine has drained: the next one takes over. If that fails (the store could not be opened again, or memory is short:
+ * hk_relay_reload checked everything else) the relay continues with the old configuration. */
 static void switch_config(struct hk_relay *r)
 {
     const struct hk_config *before = r->options.config;

@@ -61,13 +61,13 @@ struct hk_relay_store {
 struct hk_relay_delivery {          /* one per slot: what a sink and its callback need */
     struct hk_relay_delivery *next; /* to be sent in this round */
     struct hk_relay *relay;
-    struct hk_action action; /* its message is the engine's, until it is told */
+    struct hk_action action; /* its message belongs to the engine, until the engine gets the outcome */
     const char *destination;
     struct hk_kept_sink *kept; /* that it goes through; NULL: one of the configuration's */
     char traceparent
         [HK_TRACEPARENT_SIZE]; /* sent instead of the message's own, when somebody has set it; then `onward` is what */
     struct hk_message onward; /* the sink gets: the engine's message with that in it, or opened */
-    bool sealed;              /* it was; what it says lies in `opened` */
+    bool sealed;              /* it was sealed; `opened` has its plain text */
     struct hk_pool opened;
     struct hk_pool words; /* the receiver's, sealed, until the engine has them */
 };
@@ -86,7 +86,7 @@ enum {
 /* Of messages that wait for a key (relay_sealed.c). */
 struct hk_relay_sealed {
     int64_t next_ms; /* the last of them is looked at again */
-    int64_t said_ms; /* when the log was told; 0 = never */
+    int64_t said_ms; /* when the log last said so; 0 = never */
     uint64_t unsaid; /* and how many came since */
     struct hk_relay_keyless keyless[HK_RELAY_KEYLESS_MAX];
     size_t n_keyless;
@@ -104,7 +104,7 @@ struct hk_relay_sends {
 struct hk_relay_wake {
     struct hk_listener *listener; /* NULL = none: the store only polls */
     struct hk_wake *bell;         /* that the listener rings */
-    enum hk_listening listening;  /* as it was last told */
+    enum hk_listening listening;  /* as the log last had it */
     bool woken;                   /* since the last poll */
 };
 
@@ -124,7 +124,7 @@ struct hk_relay_reload {
 struct hk_relay {
     struct hk_relay_options options;
     struct hk_wiring wiring;
-    struct hk_engine *engine;    /* NULL after a reload that could not go on */
+    struct hk_engine *engine;    /* NULL after a reload that failed */
     struct hk_engine_stats past; /* of engines before a reload */
     struct hk_timer *timer;
     struct hk_events *events;
@@ -140,13 +140,13 @@ struct hk_relay {
     struct hk_relay_drain drain;
     struct hk_relay_reload reload;
     int64_t beat_at_ms, purge_at_ms;
-    enum hk_code ended; /* not HK_OK: why it cannot go on */
+    enum hk_code ended; /* not HK_OK: why the relay cannot continue */
     struct hk_clocks clocks;
     bool stopping, opening;
     bool soon; /* the timer is set to pump at once */
 };
 
-/* Whom a sink of the configuration tells that it has room again. */
+/* A sink of the configuration calls this when it has room again. */
 struct hk_relay_room {
     struct hk_relay *relay;
     size_t place;
@@ -170,7 +170,7 @@ void hk_relay_finish(struct hk_relay *r);
 /* relay_engine.c */
 enum hk_code hk_relay_engine_start(struct hk_relay *r, const struct hk_config *config, struct hk_err *err);
 void hk_relay_engine_end(struct hk_relay *r);
-/* It has drained: the relay ends, or goes on with its next configuration. */
+/* The engine has drained: the relay ends, or continues with its next configuration. */
 void hk_relay_engine_stopped(struct hk_relay *r);
 
 /* relay_store.c; nothing is under way but for `ask` */
@@ -188,7 +188,7 @@ void hk_relay_store_definitions(struct hk_relay *r);
 
 /* relay_send.c */
 void hk_relay_sends_add(struct hk_relay *r, const struct hk_action *action);
-/* After the store was given its next job, so that both go on side by side. */
+/* Called after the store got its next job, so that both run at the same time. */
 void hk_relay_sends_start(struct hk_relay *r, int64_t now_ms);
 void hk_relay_sends_abort(struct hk_relay *r);
 /* The sink of the engine's destination takes messages again, or is another one. */
@@ -201,22 +201,22 @@ void hk_relay_has_room(struct hk_relay *r, size_t place);
 bool hk_relay_sealed_open(struct hk_relay_delivery *d, int64_t now);
 /* Must the receiver's words be hidden? They may repeat what is sealed, or will be (mode `rest`). */
 bool hk_relay_hides(const struct hk_relay_delivery *d);
-/* What is stored of them then: sealed, or nothing when that cannot be. */
+/* What the store keeps of the receiver's answer then: sealed, or nothing if sealing fails. */
 void hk_relay_sealed_words(struct hk_relay_delivery *d, struct hk_outcome *outcome);
-/* What may be told of the outcome: where they are hidden, nothing that the receiver said. */
+/* The outcome as logs and the store may have it: without the receiver's answer where answers are hidden. */
 struct hk_facts hk_relay_sealed_facts(const struct hk_relay_delivery *d, const struct hk_facts *facts);
 /* After each try to acquire a lane. `why`: a key is missing for that; NULL = none is. */
 void hk_relay_sealed_acquired(struct hk_relay *r, const char *why);
 /* Forgets the keys that are there again. Returns why messages wait for a key, or NULL. */
 const char *hk_relay_sealed_keyless(struct hk_relay *r, int64_t now);
-/* The engine has been told: nothing that was opened is left. */
+/* The engine has the outcome: wipes the opened payload. */
 void hk_relay_sealed_end(struct hk_relay_delivery *d);
 
 /* relay_wake.c */
 /* It may fail: then the store polls, as it does anyway. */
 void hk_relay_wake_start(struct hk_relay *r);
 void hk_relay_wake_stop(struct hk_relay *r);
-/* What the poll that begins may say to the store. */
+/* Fills in the report that the next poll gives to the store. */
 struct hk_store_hint hk_relay_wake_hint(struct hk_relay *r);
 
 #endif

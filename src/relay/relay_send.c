@@ -183,7 +183,7 @@ void hk_relay_has_room(struct hk_relay *r, size_t place)
     hk_relay_pump_soon(r);
 }
 
-/* What a sink only collects goes out when all of the round was given to it. */
+/* At the end of a round, sinks that collect messages send them. */
 static void flush_later(struct hk_relay *r, struct hk_sink *sink)
 {
     if (!sink->ops->flush || sink->flush_due)

@@ -470,7 +470,7 @@ static bool told_to_stop(const struct hk_relay *r)
     return r->options.stops && *r->options.stops > 0;
 }
 
-/* A server that restarts just now must not end a relay that begins; what it says of our settings does. */
+/* A server that restarts just now does not end a relay that begins. A server that refuses our settings does. */
 static bool may_mend(const struct hk_relay *r, enum hk_code rc, const struct hk_err *err)
 {
     return r->store.ops->shared && (rc == HK_UNAVAILABLE || rc == HK_BUSY || rc == HK_TIMEOUT) &&

@@ -37,7 +37,7 @@ static void ring(void *arg)
     hk_wake_send(r->wake.bell);
 }
 
-/* A relay at work need not be told that there is more, and looks when it can take some. */
+/* A busy relay needs no wake-up: it looks for messages when it can take some. */
 struct hk_store_hint hk_relay_wake_hint(struct hk_relay *r)
 {
     bool hungry = hk_engine_hungry(r->engine);

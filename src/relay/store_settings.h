@@ -7,7 +7,7 @@
 #include "store/store.h"
 
 struct hk_store_options hk_relay_store_options(const struct hk_config *config);
-/* Can a store that was opened for `a` go on for `b`? */
+/* Can a store that was opened with `a` be used with `b`? */
 bool hk_relay_same_store_options(const struct hk_config *a, const struct hk_config *b);
 struct hk_retention hk_relay_retention(const struct hk_config *config);
 

@@ -360,7 +360,9 @@ enum hk_note_level {
 /* What only one kind of store can say of itself, with what to do about it. */
 struct hk_health_note {
     enum hk_note_level level;
-    char about[16]; /* one word or two */
+    char about[16];    /* one word or two */
+    const char *code;  /* stable, one for each sentence: "vacuum_session" */
+    char values[1024]; /* those in `text`, by name, as JSON (base/named.h) */
     char text[480];
 };
 

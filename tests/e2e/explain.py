@@ -13,6 +13,7 @@ import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from support import BINARY, POSTGRES, Answer, Skip, World, clean_environment, rfc3339, run_tests, until  # noqa: E402
+from words import LANGUAGES, holes, words  # noqa: E402
 
 TESTS = []
 CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
@@ -45,6 +46,10 @@ def explain(w, message_id="m", *args):
     assert answer["cause"] == answer["items"][0]["cause"] == answer["items"][0]["causes"][0]["cause"], answer
     for cause in answer["items"][0]["causes"]:
         assert cause["text"] and cause["do"] and not CONTROL.search(cause["text"] + cause["do"]), cause
+        for language in LANGUAGES:
+            for kind in ("because", "do"):
+                sentence = words(f"findings_{language}")[f"{kind}.{cause['code']}"]
+                assert holes(sentence) <= set(cause["values"]), (sentence, cause)
     return answer
 
 

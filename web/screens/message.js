@@ -2,7 +2,7 @@
 import { html, useState } from '../dom.js';
 import { enc, get, post } from '../api.js';
 import { useLive } from '../live.js';
-import { bytes, known, lang, num, t } from '../i18n.js';
+import { bytes, known, loadFindings, num, said, t } from '../i18n.js';
 import { link } from '../router.js';
 import { Act, Chip, Copy, Facts, Head, Loading, signOf, Text, Time, Trouble } from '../parts.js';
 import { ReasonDialog } from '../acts.js';
@@ -49,9 +49,10 @@ function Attempts({ list, url, payload }) {
 
 function Why({ causes }) {
   if (!causes.length) return null;
-  return html`<section class="card"><h2>${t('explain.title')}</h2>${causes.map((c) => html`<div class="note"><p><strong>${known('why.' + c.cause, c.text)}</strong></p>${lang() === 'en' && html`<p class="soft">${c.text}</p>`}
+  return html`<section class="card"><h2>${t('explain.title')}</h2>${causes.map((c) => html`<div class="note"><p><strong>${known('why.' + c.cause, c.text)}</strong></p><p class="soft">${said('because', c, c.text)}</p>
     <p class="soft">${c.since && html`${t('explain.since')} <${Time} at=${c.since} /> `}${c.until && html`${t('explain.until')} <${Time} at=${c.until} /> `}${c.by && t('explain.by', { by: c.by })} ${c.reason || ''}
-    ${c.blocked_by && html` <a class="id" href=${link(['messages', c.blocked_by])}>${c.blocked_by}</a>`}${c.letter && html` <a href=${link(['dead', c.letter])}>${t('letter.title', { id: c.letter })}</a>`}</p>${lang() === 'en' ? c.do && html`<p class="hint">${t('explain.shell')} <span class="code">${c.do}</span></p>` : html`<details><summary>${t('explain.english')}</summary><p lang="en">${c.text}</p>${c.do && html`<p lang="en">${c.do}</p>`}</details>`}</div>`)}</section>`;
+    ${c.blocked_by && html` <a class="id" href=${link(['messages', c.blocked_by])}>${c.blocked_by}</a>`}${c.letter && html` <a href=${link(['dead', c.letter])}>${t('letter.title', { id: c.letter })}</a>`}</p>
+    ${c.do && html`<p class="hint">${t('explain.shell')} ${said('do', c, c.do)}</p>`}</div>`)}</section>`;
 }
 
 function Leg({ message: m, attempts, explained, urls, onAct }) {
@@ -74,7 +75,7 @@ function Leg({ message: m, attempts, explained, urls, onAct }) {
 export function Message({ id }) {
   const [act, setAct] = useState(null);
   const { data, problem, reload } = useLive(async (signal) => {
-    const [shown, explained, destinations] = await Promise.all([get(`/messages/${enc(id)}`, { payload: true }, signal), get(`/messages/${enc(id)}/explain`, {}, signal).catch(() => ({ items: [] })), get('/destinations', {}, signal)]);
+    const [shown, explained, destinations] = await Promise.all([get(`/messages/${enc(id)}`, { payload: true }, signal), get(`/messages/${enc(id)}/explain`, {}, signal).catch(() => ({ items: [] })), get('/destinations', {}, signal), loadFindings()]);
     return { shown, explained, urls: new Map(destinations.items.filter((d) => d.url).map((d) => [d.name, d.url])) };
   }, [id], ['state', 'redrive']);
   if (!data) return problem ? html`<${Head} title=${t('message.title')} /><${Trouble} problem=${problem} />` : html`<${Loading} />`;

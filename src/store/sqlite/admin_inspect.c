@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/named.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "store/migration.h"
@@ -96,11 +97,13 @@ static void look_at_schema(sqlite3 *db, const char *path, struct hk_store_health
 }
 
 static struct hk_health_note *add_note(struct hk_store_health *out, enum hk_note_level level,
-                                       const char *about)
+                                       const char *about, const char *code, const struct hk_named *values)
 {
     static struct hk_health_note spare; /* never shown: there are fewer than room */
     struct hk_health_note *n = out->n_notes < HK_NOTES_MAX ? &out->notes[out->n_notes++] : &spare;
     n->level = level;
+    n->code = code;
+    hk_named_text(values, n->values, sizeof n->values);
     (void)snprintf(n->about, sizeof n->about, "%s", about);
     return n;
 }
@@ -110,18 +113,21 @@ static void look_at_guards(sqlite3 *db, struct hk_store_health *out)
 {
     char text[300];
     if (ask(db, hk_sq_texts[HK_SQ_LACKS], text, sizeof text) == SQLITE_OK && text[0]) {
-        struct hk_health_note *n = add_note(out, HK_NOTE_FAIL, "tables");
+        struct hk_health_note *n =
+            add_note(out, HK_NOTE_FAIL, "tables", "tables_altered", HK_NAMED(hk_named_cstr("error", text)));
         (void)snprintf(n->text, sizeof n->text, "no relay starts: %s", text);
     }
     if (ask(db, hk_sq_texts[HK_SQ_TRIGGERS], text, sizeof text) == SQLITE_OK && text[0]) {
-        struct hk_health_note *n = add_note(out, HK_NOTE_WARN, "tables");
+        struct hk_health_note *n =
+            add_note(out, HK_NOTE_WARN, "tables", "tables_guarded", HK_NAMED(hk_named_cstr("objects", text)));
         (void)snprintf(n->text, sizeof n->text,
                        "others have put something on hikyaku's tables: %s; a row that it does not let go is "
                        "held, and not sent again",
                        text);
     }
     if (ask(db, hk_sa_texts[HK_SA_STUCK_TEXT], text, sizeof text) == SQLITE_OK && text[0]) {
-        struct hk_health_note *n = add_note(out, HK_NOTE_FAIL, "stuck rows");
+        struct hk_health_note *n = add_note(out, HK_NOTE_FAIL, "stuck rows", "stuck_rows_of_file",
+                                            HK_NAMED(hk_named_cstr("error", text)));
         (void)snprintf(n->text, sizeof n->text,
                        "%s; remove the cause, and the relay settles them within 30 s", text);
     }
@@ -158,7 +164,8 @@ static void look_for_cut_off(sqlite3 *db, struct hk_store_health *out)
     for (struct dirent *one; all && (one = readdir(all));) {
         if (one->d_name[0] < '0' || one->d_name[0] > '9' || !holds_deleted(one->d_name, gone))
             continue;
-        struct hk_health_note *note = add_note(out, HK_NOTE_FAIL, "WAL");
+        struct hk_health_note *note =
+            add_note(out, HK_NOTE_FAIL, "WAL", "wal_deleted", HK_NAMED(hk_named_cstr("pid", one->d_name)));
         (void)snprintf(
             note->text, sizeof note->text,
             "process %.20s has a -wal file open that was deleted: it sees nothing of what others commit, and must not "
