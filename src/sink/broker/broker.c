@@ -55,7 +55,7 @@ static void end_flight(struct hk_flight *f)
     struct hk_broker *b = f->sink;
     f->duration_ms = hk_loop_now_ms(b->loop) - f->start_ms;
     if (b->link)
-        (void)snprintf(f->address, sizeof f->address, "%s", b->link->address);
+        memcpy(f->address, b->link->address, sizeof f->address);
     if (!b->ended.n && !b->running)
         hk_timer_start(b->soon, 0);
     move_to(f, &b->ended);
@@ -456,6 +456,7 @@ enum hk_code hk_broker_init(struct hk_broker *b, const struct hk_broker_ops *ops
     b->user = (struct hk_link_user){.ready = on_ready, .lost = on_lost, .drained = on_drained};
     hk_fields_init(&b->fields);
     hk_buf_init(&b->target, ops->target_max);
+    hk_buf_init(&b->scratch, ops->scratch_max);
     hk_buf_init(&b->shown_request, SHOWN_MAX);
     hk_buf_init(&b->shown_response, SHOWN_MAX);
     b->name = hk_mem_strdup(o->name);
@@ -531,6 +532,7 @@ void hk_broker_destroy(struct hk_broker *b)
     free_list(&b->spare);
     hk_fields_fini(&b->fields);
     hk_buf_fini(&b->target);
+    hk_buf_fini(&b->scratch);
     hk_buf_fini(&b->shown_request);
     hk_buf_fini(&b->shown_response);
     hk_mem_free(b->ce_source);

@@ -56,8 +56,8 @@ struct hk_flights {
 /* A kind. Where a function says NULL, it may be left out. */
 struct hk_broker_ops {
     const char *name;
-    size_t bytes;      /* of the kind's longer struct */
-    size_t target_max; /* of hk_broker.target */
+    size_t bytes;                   /* of the kind's longer struct */
+    size_t target_max, scratch_max; /* of hk_broker.target and .scratch */
     const struct hk_fields_rule *fields;
     /* For hk_broker_open: what the kind adds, from its own options; a kind with a link joins it here. On error `fini` runs. */
     enum hk_code (*open)(struct hk_broker *b, const void *options, struct hk_err *err);
@@ -103,7 +103,8 @@ struct hk_broker {
     uint64_t clock_ms; /* what it is set to; UINT64_MAX = nothing */
     bool was_busy, running, closed, wants_later;
     struct hk_fields fields;
-    struct hk_buf target; /* where a message goes, filled in: hk_broker_target */
+    struct hk_buf target;  /* where a message goes, filled in: hk_broker_target */
+    struct hk_buf scratch; /* for the kind, while it writes a message */
     struct hk_buf shown_request, shown_response;
 };
 

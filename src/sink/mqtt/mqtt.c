@@ -4,7 +4,8 @@
 #include "sink/mqtt/impl.h"
 
 enum {
-    TARGET_MAX = 65536
+    TARGET_MAX = 65536,
+    PROPERTIES_MAX = 1024 * 1024
 };
 
 static struct hk_mqtt_sink *of(struct hk_broker *b)
@@ -61,6 +62,7 @@ static enum hk_code join(struct hk_broker *b, const void *options, struct hk_err
 const struct hk_broker_ops hk_mqtt_broker_ops = {.name = "mqtt",
                                                  .bytes = sizeof(struct hk_mqtt_sink),
                                                  .target_max = TARGET_MAX,
+                                                 .scratch_max = PROPERTIES_MAX,
                                                  .fields = &hk_mqtt_fields,
                                                  .open = join,
                                                  .may_write = may_write,

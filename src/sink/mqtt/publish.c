@@ -77,8 +77,8 @@ enum hk_code hk_mqtt_publish(struct hk_broker *b, struct hk_flight *f, struct hk
 {
     struct hk_mqtt_sink *m = (struct hk_mqtt_sink *)b;
     char shown[HK_SHOW_MAX];
-    struct hk_buf properties;
-    hk_buf_init(&properties, (size_t)1024 * 1024);
+    struct hk_buf *properties = &b->scratch;
+    hk_buf_reset(properties);
     enum hk_code rc = hk_fields_make(&b->fields, &hk_mqtt_fields, b->ce_source, f->msg, f->attempt, err);
     struct hk_str topic = hk_broker_target(b, m->topic, f->msg);
     if (rc == HK_OK && (hk_buf_status(&m->broker.target) != HK_OK || !hk_mqtt_topic_ok(topic)))
@@ -86,14 +86,14 @@ enum hk_code hk_mqtt_publish(struct hk_broker *b, struct hk_flight *f, struct hk
     if (rc == HK_OK)
         rc = check_texts(&b->fields, f->msg, err);
     if (rc == HK_OK)
-        add_properties(&b->fields, f->msg, &properties);
-    if (rc == HK_OK && hk_buf_status(&properties) != HK_OK)
+        add_properties(&b->fields, f->msg, properties);
+    if (rc == HK_OK && hk_buf_status(properties) != HK_OK)
         rc = hk_err_set(err, HK_NOMEM, "out of memory");
-    size_t len = 2 + topic.len + 2 + hk_mqtt_size_len(properties.len) + properties.len + f->msg->payload.len;
+    size_t len =
+        2 + topic.len + 2 + hk_mqtt_size_len(properties->len) + properties->len + f->msg->payload.len;
     if (rc == HK_OK)
         rc = check_limits(m, 1 + hk_mqtt_size_len(len) + len, err);
-    if (rc == HK_OK && !put(m, f, &properties, len))
+    if (rc == HK_OK && !put(m, f, properties, len))
         rc = hk_err_set(err, HK_NOMEM, "out of memory"); /* and the link has failed */
-    hk_buf_fini(&properties);
     return rc;
 }

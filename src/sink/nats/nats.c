@@ -6,6 +6,7 @@
 
 enum {
     TARGET_MAX = 4096,
+    HEADERS_MAX = 512 * 1024,
     MORE_MAX = 4096
 };
 
@@ -72,6 +73,7 @@ static enum hk_code join(struct hk_broker *b, const void *options, struct hk_err
 const struct hk_broker_ops hk_nats_broker_ops = {.name = "nats",
                                                  .bytes = sizeof(struct hk_nats_sink),
                                                  .target_max = TARGET_MAX,
+                                                 .scratch_max = HEADERS_MAX,
                                                  .fields = &hk_nats_fields,
                                                  .open = join,
                                                  .write = hk_nats_publish,

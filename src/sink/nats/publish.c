@@ -93,13 +93,12 @@ static bool put(struct hk_nats_sink *n, const struct hk_flight *f, const struct 
 enum hk_code hk_nats_publish(struct hk_broker *b, struct hk_flight *f, struct hk_err *err)
 {
     struct hk_nats_sink *n = (struct hk_nats_sink *)b;
-    struct hk_buf head;
-    hk_buf_init(&head, (size_t)512 * 1024);
-    enum hk_code rc = make(n, f, &head, err);
+    struct hk_buf *head = &b->scratch;
+    hk_buf_reset(head);
+    enum hk_code rc = make(n, f, head, err);
     if (rc == HK_OK && !hk_flights_add(&n->conn->flights, f))
         rc = hk_err_set(err, HK_NOMEM, "the server leaves too many messages without an answer");
-    if (rc == HK_OK && !put(n, f, &head))
+    if (rc == HK_OK && !put(n, f, head))
         rc = hk_err_set(err, HK_NOMEM, "out of memory"); /* and the link has failed */
-    hk_buf_fini(&head);
     return rc;
 }
