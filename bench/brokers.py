@@ -184,20 +184,20 @@ def relay_on_postgres(args, folder, url, broker):
 @contextlib.contextmanager
 def two_of_them(args):
     """Yields (broker, {name: (process, insert)}): both run and have nothing to do."""
-    import postgres
     from debezium import Debezium
     from kafka_broker import Broker
+    from postgres import servers
     from support import Skip
-    if postgres.why_not():
-        raise Skip(postgres.why_not())
+    if servers.why_not():
+        raise Skip(servers.why_not())
     with contextlib.ExitStack() as stack, place() as here:
         broker = Broker()
         stack.callback(broker.close)
         broker.make_topics(debezium=[], relay=[])
-        cluster = postgres.Cluster(wal_level="logical", fsync="on", shared_buffers="512MB", max_wal_size="4GB")
+        cluster = servers.Cluster(wal_level="logical", fsync="on", shared_buffers="512MB", max_wal_size="4GB")
         stack.callback(cluster.close)
         theirs, ours = cluster.create(), cluster.create()
-        db, our_db = (postgres.psycopg.connect(cluster.url(name), autocommit=True) for name in (theirs, ours))
+        db, our_db = (servers.psycopg.connect(cluster.url(name), autocommit=True) for name in (theirs, ours))
         peer = Debezium(here.folder, theirs, cluster.port, broker.at("plain"), "debezium", db)
         stack.callback(peer.close)
         process = relay_on_postgres(args, here.folder, cluster.url(ours), broker)
@@ -230,10 +230,12 @@ def main():
     parser.add_argument("hikyaku")
     parser.add_argument("--rows", type=int, default=50000)
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--window", type=int, action="append", dest="windows", help="0: default settings [0 and 1000]")
+    parser.add_argument("--window", type=int, action="append", dest="windows", help="0: default settings [0 and 256]")
     parser.add_argument("--only", default=",".join([*BROKERS, "debezium"]))
     args = parser.parse_args()
-    args.windows = args.windows or [0, 1000]
+    args.windows = args.windows or [0, 256]
+    if "debezium" in args.only:
+        import postgres  # noqa: F401, pylint: disable=unused-import  # may start this program again, with a Python that has psycopg
     for kind in args.only.split(","):
         measure(args, kind)
 
