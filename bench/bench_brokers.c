@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The least that a publisher can be, for bench/publishers.py to compare a relay with: one blocking socket, one window, the same confirms.
- * Usage: bench_brokers amqp|nats|redis PORT COUNT WINDOW BYTES; prints seconds, and CPU seconds. */
+/* The least that a publisher can be, for bench/brokers.py to compare a relay with: one blocking socket, one
+ * window, the same records and confirms.
+ * Usage: bench_brokers amqp|mqtt|nats|redis PORT COUNT WINDOW BYTES; prints messages a second, and CPU microseconds a message. */
 #include <arpa/inet.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -15,6 +16,7 @@
 #include "base/parse.h"
 #include "base/str.h"
 #include "sink/amqp/wire.h"
+#include "sink/mqtt/wire.h"
 #include "sink/nats/wire.h"
 #include "sink/redis/wire.h"
 
@@ -24,12 +26,15 @@ enum {
     BYTES_MAX = 1 << 16
 };
 
+#define TYPE "application/json"
+
 struct bare {
     int fd;
     struct hk_buf out;
     char *in;
     size_t in_len;
-    unsigned confirmed;
+    unsigned sent, confirmed, window;
+    char id[40]; /* of the message: a new one in each run, for brokers that remember them */
     size_t bytes;
     char body[BYTES_MAX];
 };
@@ -120,10 +125,12 @@ static void amqp_open(struct bare *b)
     amqp_wait(b, HK_AMQP_SELECT_OK);
 }
 
-static void amqp_send(struct bare *b, unsigned n)
+static void amqp_send(struct bare *b)
 {
-    char id[16];
-    (void)snprintf(id, sizeof id, "m-%05u", n);
+    enum {
+        PROPERTIES = 1u << 15 | 1u << 13 | 1u << 12 | 1u << 7 | 1u << 6 | 1u << 5
+    };
+
     size_t at = hk_amqp_begin_method(&b->out, 1, HK_AMQP_PUBLISH);
     hk_amqp_u16(&b->out, 0);
     hk_amqp_short(&b->out, hk_str_of(""));
@@ -133,9 +140,17 @@ static void amqp_send(struct bare *b, unsigned n)
     at = hk_amqp_begin(&b->out, HK_AMQP_HEADER, 1);
     hk_amqp_u32(&b->out, 60u << 16);
     hk_amqp_u64(&b->out, b->bytes);
-    hk_amqp_u16(&b->out, 1u << 12 | 1u << 7); /* delivery mode, message id */
+    hk_amqp_u16(&b->out, PROPERTIES);
+    hk_amqp_short(&b->out, hk_str_of(TYPE));
+    size_t table = hk_amqp_begin_table(&b->out);
+    hk_amqp_short(&b->out, hk_str_of("hikyaku-attempt"));
+    hk_amqp_u8(&b->out, 'S');
+    hk_amqp_long(&b->out, hk_str_of("1"));
+    hk_amqp_end_table(&b->out, table);
     hk_amqp_u8(&b->out, 2);
-    hk_amqp_short(&b->out, hk_str_of(id));
+    hk_amqp_short(&b->out, hk_str_of(b->id));
+    hk_amqp_u64(&b->out, 1794731400);
+    hk_amqp_short(&b->out, hk_str_of("Bench"));
     hk_amqp_end(&b->out, at);
     at = hk_amqp_begin(&b->out, HK_AMQP_BODY, 1);
     (void)hk_buf_add(&b->out, b->body, b->bytes);
@@ -155,6 +170,54 @@ static size_t amqp_read(struct bare *b, struct hk_str in)
     return used;
 }
 
+/* ---- MQTT ---- */
+
+/* The broker says how much it takes at once. */
+static void mqtt_open(struct bare *b)
+{
+    static const char hello[] = "\x10\x12\0\4MQTT\5\2\0\0\0\0\5bench";
+    struct hk_mqtt_packet p;
+    const char *why = "";
+    size_t used = 0;
+    (void)hk_buf_add(&b->out, hello, sizeof hello - 1);
+    flush(b);
+    while (hk_mqtt_read((struct hk_str){b->in, b->in_len}, &p, &used, &why) == HK_MQTT_MORE)
+        fill(b);
+    eat(b, used);
+    b->window = b->window < p.receive_maximum ? b->window : p.receive_maximum;
+}
+
+static void mqtt_send(struct bare *b)
+{
+    static char room[512];
+    static struct hk_buf properties = {.data = room, .max = sizeof room - 1, .room = sizeof room};
+    struct hk_str topic = hk_str_of("bench");
+    hk_buf_reset(&properties);
+    hk_mqtt_u8(&properties, HK_MQTT_CONTENT_TYPE);
+    hk_mqtt_text(&properties, hk_str_of(TYPE));
+    hk_mqtt_pair(&properties, hk_str_of("id"), hk_str_of(b->id));
+    hk_mqtt_pair(&properties, hk_str_of("type"), hk_str_of("Bench"));
+    hk_mqtt_pair(&properties, hk_str_of("attempt"), hk_str_of("1"));
+    hk_mqtt_u8(&b->out, HK_MQTT_PUBLISH << 4 | 1 << 1);
+    hk_mqtt_size(&b->out, 2 + topic.len + 2 + hk_mqtt_size_len(properties.len) + properties.len + b->bytes);
+    hk_mqtt_text(&b->out, topic);
+    hk_mqtt_u16(&b->out, b->sent % 65535 + 1);
+    hk_mqtt_size(&b->out, properties.len);
+    (void)hk_buf_add(&b->out, properties.data, properties.len);
+    (void)hk_buf_add(&b->out, b->body, b->bytes);
+}
+
+static size_t mqtt_read(struct bare *b, struct hk_str in)
+{
+    struct hk_mqtt_packet p;
+    const char *why = "";
+    size_t used = 0;
+    if (hk_mqtt_read(in, &p, &used, &why) != HK_MQTT_WHOLE)
+        return 0;
+    b->confirmed += p.type == HK_MQTT_PUBACK;
+    return used;
+}
+
 /* ---- NATS ---- */
 
 static void nats_open(struct bare *b)
@@ -165,11 +228,15 @@ static void nats_open(struct bare *b)
     flush(b);
 }
 
-static void nats_send(struct bare *b, unsigned n)
+static void nats_send(struct bare *b)
 {
-    char head[64];
-    int len = snprintf(head, sizeof head, "NATS/1.0\r\nNats-Msg-Id: b-%05u\r\n\r\n", n);
-    (void)hk_buf_addf(&b->out, "HPUB bench.b _INBOX.b.%u %d %zu\r\n%s", n, len, (size_t)len + b->bytes, head);
+    char head[256];
+    int len = snprintf(head, sizeof head,
+                       "NATS/1.0\r\nNats-Msg-Id: %s\r\nHikyaku-Event: Bench\r\nContent-Type: " TYPE
+                       "\r\nHikyaku-Attempt: 1\r\n\r\n",
+                       b->id);
+    (void)hk_buf_addf(&b->out, "HPUB bench.b _INBOX.b.%u %d %zu\r\n%s", b->sent, len, (size_t)len + b->bytes,
+                      head);
     (void)hk_buf_add(&b->out, b->body, b->bytes);
     (void)hk_buf_adds(&b->out, "\r\n");
 }
@@ -181,6 +248,9 @@ static size_t nats_read(struct bare *b, struct hk_str in)
     size_t used = 0;
     if (hk_nats_read(in, &op, &used, &why) != HK_NATS_WHOLE)
         return 0;
+    struct hk_nats_ack ack;
+    if (op.kind == HK_NATS_MSG && (!hk_nats_read_ack(op.payload, &ack) || !ack.stored || ack.duplicate))
+        die("the stream has not stored a message");
     b->confirmed += op.kind == HK_NATS_MSG;
     return used;
 }
@@ -192,14 +262,14 @@ static void redis_open(struct bare *b)
     (void)b;
 }
 
-static void redis_send(struct bare *b, unsigned n)
+static void redis_send(struct bare *b)
 {
-    hk_resp_begin(&b->out, 7);
-    hk_resp_text(&b->out, "XADD");
-    hk_resp_text(&b->out, "bench");
-    hk_resp_text(&b->out, "*");
-    hk_resp_text(&b->out, "id");
-    hk_resp_u64(&b->out, n);
+    static const char *const words[] = {"XADD",         "bench", "*",       "type", "Bench",
+                                        "content_type", TYPE,    "attempt", "1",    "id"};
+    hk_resp_begin(&b->out, 13);
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        hk_resp_text(&b->out, words[i]);
+    hk_resp_text(&b->out, b->id);
     hk_resp_text(&b->out, "data");
     hk_resp_word(&b->out, (struct hk_str){b->body, b->bytes});
 }
@@ -211,6 +281,8 @@ static size_t redis_read(struct bare *b, struct hk_str in)
     size_t used = 0;
     if (hk_resp_read(in, &reply, &used, &why) != HK_RESP_WHOLE)
         return 0;
+    if (reply.kind != HK_RESP_TEXT)
+        die("Redis has not added a message");
     b->confirmed++;
     return used;
 }
@@ -220,9 +292,10 @@ static size_t redis_read(struct bare *b, struct hk_str in)
 static const struct {
     const char *name;
     void (*open)(struct bare *b);
-    void (*send)(struct bare *b, unsigned n);
+    void (*send)(struct bare *b);
     size_t (*read)(struct bare *b, struct hk_str in);
 } kinds[] = {{"amqp", amqp_open, amqp_send, amqp_read},
+             {"mqtt", mqtt_open, mqtt_send, mqtt_read},
              {"nats", nats_open, nats_send, nats_read},
              {"redis", redis_open, redis_send, redis_read}};
 
@@ -241,12 +314,14 @@ static double seconds(void)
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static void run(struct bare *b, size_t kind, unsigned count, unsigned window)
+static void run(struct bare *b, size_t kind, unsigned count)
 {
-    unsigned sent = 0;
     while (b->confirmed < count) {
-        while (sent < count && sent - b->confirmed < window)
-            kinds[kind].send(b, sent++);
+        for (; b->sent < count && b->sent - b->confirmed < b->window; b->sent++) {
+            (void)snprintf(b->id, sizeof b->id, "01a1f407-7f85-7356-%04x-%012x", (unsigned)getpid() & 0xffff,
+                           b->sent);
+            kinds[kind].send(b);
+        }
         flush(b);
         fill(b);
         size_t at = 0, used;
@@ -262,13 +337,14 @@ int main(int argc, char **argv)
     struct rusage use;
     size_t kind = 0;
     if (argc != 6)
-        return 0; /* among the other benches there is nothing to do: bench/publishers.py starts it */
+        return 0; /* among the other benches there is nothing to do: bench/brokers.py starts it */
     while (kind < sizeof kinds / sizeof kinds[0] && strcmp(kinds[kind].name, argv[1]) != 0)
         kind++;
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_port = htons((uint16_t)number(argv[2])),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    unsigned count = number(argv[3]), window = number(argv[4]);
+    unsigned count = number(argv[3]);
+    b.window = number(argv[4]);
     b.bytes = number(argv[5]);
     b.fd = socket(AF_INET, SOCK_STREAM, 0);
     b.in = malloc(IN_MAX);
@@ -280,12 +356,12 @@ int main(int argc, char **argv)
     memset(b.body, 'x', sizeof b.body);
     kinds[kind].open(&b);
     double began = seconds();
-    run(&b, kind, count, window);
+    run(&b, kind, count);
     double took = seconds() - began;
     (void)getrusage(RUSAGE_SELF, &use);
     double cpu = (double)(use.ru_utime.tv_sec + use.ru_stime.tv_sec) +
                  (double)(use.ru_utime.tv_usec + use.ru_stime.tv_usec) / 1e6;
-    printf("%.4f %.4f\n", took, cpu);
+    printf("%.0f %.1f\n", count / took, cpu * 1e6 / count);
     hk_buf_fini(&b.out);
     free(b.in);
     (void)close(b.fd);

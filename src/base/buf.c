@@ -73,12 +73,20 @@ enum hk_code hk_buf_addc(struct hk_buf *buf, char c)
     return hk_buf_add(buf, &c, 1);
 }
 
+/* Mostly there is room already: then the text is made once, and not measured before. */
 enum hk_code hk_buf_addf(struct hk_buf *buf, const char *fmt, ...)
 {
+    size_t spare = buf->status == HK_OK && buf->data ? buf->room - buf->len : 0;
     va_list ap;
     va_start(ap, fmt);
-    int n = vsnprintf(NULL, 0, fmt, ap);
+    int n = vsnprintf(spare ? buf->data + buf->len : NULL, spare, fmt, ap);
     va_end(ap);
+    if (n >= 0 && (size_t)n < spare) {
+        buf->len += (size_t)n;
+        return HK_OK;
+    }
+    if (spare)
+        buf->data[buf->len] = '\0'; /* what was cut off */
     if (n < 0)
         return buf->status = HK_INVALID;
     enum hk_code rc = reserve(buf, (size_t)n);

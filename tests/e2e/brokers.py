@@ -8,6 +8,7 @@ import base64
 import binascii
 import collections
 import contextlib
+import functools
 import json
 import os
 import pathlib
@@ -123,8 +124,8 @@ class BrokerWorld(World):
             assert count <= sends[m] - surely_not[m], f"{m}: {count} copies, {sends[m]} attempts, {surely_not[m]} surely not"
         return f"{n} messages, {len(arrived) - n} repeats, {sum(sends.values())} attempts"
 
-    def storm(self, destination, broker, cutter, troubles):
-        """Sends MESSAGES while each of `troubles` happens in turn; between them some are sent."""
+    def storm(self, destination, broker, troubles):
+        """Sends MESSAGES while each of `troubles` happens in turn, and the relay is killed; between them some are sent."""
         self.fill(MESSAGES, destination)
         relay = self.daemon()
         for trouble in [*troubles, "kill the relay"]:
@@ -134,7 +135,7 @@ class BrokerWorld(World):
                 relay.kill()
                 relay = self.daemon()
             else:
-                trouble()
+                trouble(self, broker)
         until(lambda: self.sent_count() == MESSAGES, lambda: f"all to be sent, not {self.statuses()}: {relay.log()[-3000:]}")
         relay.stop()
         return relay
@@ -282,50 +283,6 @@ def rabbitmq_its_refusals_are_dead_letters_in_its_own_words():
         assert "'broken' cannot be used" in said and "ca.pem" in said, said
 
 
-@test
-def rabbitmq_loses_nothing_through_cuts_kills_restarts_and_an_alarm():
-    with BrokerWorld(event_log=True) as w:
-        rabbit = Rabbit(w).start()
-        cutter = Cutter(rabbit.port, [("down", 300), ("up", 5), ("down", 800), ("up", 20000), ("up", 70001), ("down", 1500), ("up", 150000)])
-        w.stack.callback(cutter.close)
-        admin = Amqp(rabbit.port)
-        admin.exchange("events")
-        admin.queue("q")
-        admin.bind("q", "events", "OrderCreated")
-        admin.close()
-        w.to("events", "amqp", order="key", url=f"amqp://127.0.0.1:{cutter.port}", exchange="events", heartbeat="2s")
-
-        def kill():
-            rabbit.kill()
-            time.sleep(0.3)
-            rabbit.start()
-
-        def restart():
-            rabbit.stop()
-            rabbit.start()
-
-        def alarm():
-            rabbit.ctl("set_vm_memory_high_watermark", "0.0000001")
-            time.sleep(1)
-            count, attempts = w.sent_count(), w.sql("SELECT count(*) FROM outbox_attempts")
-            time.sleep(2)
-            assert w.sent_count() <= count + 1000, "it goes on sending"
-            assert w.sql("SELECT count(*) FROM outbox_attempts") == attempts, "attempts are charged for the broker's alarm"
-            rabbit.ctl("set_vm_memory_high_watermark", "0.4")
-
-        def freeze():
-            """It neither answers nor goes away: heartbeats tell."""
-            rabbit.freeze()
-            time.sleep(6)
-            rabbit.freeze(False)
-
-        w.storm("events", rabbit, cutter, [alarm, kill, freeze, restart])
-        admin = Amqp(rabbit.port)
-        arrived = [json.loads(body)["n"] for _, body in admin.drain("q")]
-        admin.close()
-        print(f"# {w.judge(arrived, MESSAGES)}, {cutter.connections} connections")
-
-
 # ---- NATS ----
 
 def nkey(seed=bytes(range(32))):
@@ -447,38 +404,6 @@ def nats_its_refusals_are_dead_letters_in_its_own_words():
         admin.close()
 
 
-@test
-def nats_loses_nothing_through_cuts_kills_and_restarts():
-    with BrokerWorld(event_log=True) as w:
-        nats = Nats(w).start()
-        cutter = Cutter(nats.port, [("down", 100), ("up", 30), ("down", 600), ("up", 20000), ("up", 70001), ("down", 1500), ("up", 150000)])
-        w.stack.callback(cutter.close)
-        admin = NatsClient(nats.port)
-        admin.stream("E", "events.>", duplicate_window=1000000000)  # a second: repeats are to be seen
-        admin.close()
-        w.to("events", "nats", order="key", url=f"nats://127.0.0.1:{cutter.port}", subject="events.{event_type}", heartbeat="2s")
-
-        def kill():
-            nats.kill()
-            time.sleep(0.3)
-            nats.start()
-
-        def restart():
-            nats.stop()
-            nats.start()
-
-        def freeze():
-            nats.freeze()
-            time.sleep(6)
-            nats.freeze(False)
-
-        w.storm("events", nats, cutter, [kill, freeze, restart])
-        admin = NatsClient(nats.port)
-        arrived = [json.loads(body)["n"] for _, _, body in admin.messages("E")]
-        admin.close()
-        print(f"# {w.judge(arrived, MESSAGES)}, {cutter.connections} connections")
-
-
 # ---- Redis ----
 
 @test
@@ -598,35 +523,6 @@ def redis_is_followed_through_a_cluster():
         relay.stop()
 
 
-@test
-def redis_loses_nothing_through_cuts_kills_and_restarts():
-    with BrokerWorld(event_log=True) as w:
-        redis = Redis(w).start()
-        cutter = Cutter(redis.port, [("down", 3), ("up", 10), ("down", 200), ("up", 20000), ("up", 70001), ("down", 1500), ("up", 150000)])
-        w.stack.callback(cutter.close)
-        w.to("events", "redis", order="key", url=f"redis://127.0.0.1:{cutter.port}", stream="events", heartbeat="2s")
-
-        def kill():
-            redis.kill()
-            time.sleep(0.3)
-            redis.start()
-
-        def restart():
-            redis.stop()
-            redis.start()
-
-        def freeze():
-            redis.freeze()
-            time.sleep(6)
-            redis.freeze(False)
-
-        w.storm("events", redis, cutter, [kill, freeze, restart])
-        client = RedisClient(redis.port)
-        arrived = [json.loads(entry["data"])["n"] for entry in client.entries("events")]
-        client.close()
-        print(f"# {w.judge(arrived, MESSAGES)}, {cutter.connections} connections")
-
-
 # ---- MQTT ----
 
 @test
@@ -703,31 +599,120 @@ def mqtt_its_refusals_are_dead_letters_in_its_own_words():
         witness.close()
 
 
-@test
-def mqtt_loses_nothing_through_cuts_kills_of_the_relay_and_a_frozen_broker():
+# ---- storms: 10,000 messages while the connection is cut, the relay killed, and the broker killed, frozen or restarted ----
+
+def kill(_, broker):
+    broker.kill()
+    time.sleep(0.3)
+    broker.start()
+
+
+def restart(_, broker):
+    broker.stop()
+    broker.start()
+
+
+def freeze(_, broker):
+    """It neither answers nor goes away: heartbeats tell."""
+    broker.freeze()
+    time.sleep(6)
+    broker.freeze(False)
+
+
+def alarm(w, rabbit):
+    rabbit.ctl("set_vm_memory_high_watermark", "0.0000001")
+    time.sleep(1)
+    count, attempts = w.sent_count(), w.sql("SELECT count(*) FROM outbox_attempts")
+    time.sleep(2)
+    assert w.sent_count() <= count + 1000, "it goes on sending"
+    assert w.sql("SELECT count(*) FROM outbox_attempts") == attempts, "attempts are charged for the broker's alarm"
+    rabbit.ctl("set_vm_memory_high_watermark", "0.4")
+
+
+def rabbit_prepare(port):
+    admin = Amqp(port)
+    admin.exchange("events")
+    admin.queue("q")
+    admin.bind("q", "events", "OrderCreated")
+    admin.close()
+
+
+def rabbit_arrived(port):
+    admin = Amqp(port)
+    bodies = [body for _, body in admin.drain("q")]
+    admin.close()
+    return bodies
+
+
+def nats_prepare(port):
+    admin = NatsClient(port)
+    admin.stream("E", "events.>", duplicate_window=1000000000)  # a second: repeats are to be seen
+    admin.close()
+
+
+def nats_arrived(port):
+    admin = NatsClient(port)
+    bodies = [body for _, _, body in admin.messages("E")]
+    admin.close()
+    return bodies
+
+
+def redis_arrived(port):
+    client = RedisClient(port)
+    bodies = [entry["data"] for entry in client.entries("events")]
+    client.close()
+    return bodies
+
+
+def mqtt_prepare(port):
+    MqttClient(port, "events/#").close()  # its session stays, and collects
+
+
+def mqtt_arrived(port):
+    witness = MqttClient(port, None)
+    least = len(witness.messages(MESSAGES))
+    with contextlib.suppress(OSError, AssertionError):  # and the repeats
+        witness.socket.settimeout(2)
+        witness.messages(10 * MESSAGES, 30)
+    bodies = [body for _, _, body in witness.got]
+    assert len(bodies) >= least
+    witness.close()
+    return bodies
+
+
+# `cuts`: the first ones, which meet the greeting; the same ones follow for each. `prepare` and `arrived` get the broker's port; `arrived`
+# returns the bodies in the broker's order.
+Storm = collections.namedtuple("Storm", "name kind start options cuts troubles prepare arrived")
+STORMS = [
+    Storm("rabbitmq_loses_nothing_through_cuts_kills_restarts_and_an_alarm", "amqp", Rabbit, {"exchange": "events"},
+          [("down", 300), ("up", 5), ("down", 800)], [alarm, kill, freeze, restart], rabbit_prepare, rabbit_arrived),
+    Storm("nats_loses_nothing_through_cuts_kills_and_restarts", "nats", Nats, {"subject": "events.{event_type}"},
+          [("down", 100), ("up", 30), ("down", 600)], [kill, freeze, restart], nats_prepare, nats_arrived),
+    Storm("redis_loses_nothing_through_cuts_kills_and_restarts", "redis", Redis, {"stream": "events"},
+          [("down", 3), ("up", 10), ("down", 200)], [kill, freeze, restart], lambda port: None, redis_arrived),
     # Mosquitto keeps nothing through a kill, as docs/mqtt.md says: so it is not killed.
+    Storm("mqtt_loses_nothing_through_cuts_kills_of_the_relay_and_a_frozen_broker", "mqtt",
+          lambda w: Mosquitto(w, "allow_anonymous true"), {"topic": "events/{event_type}"},
+          [("down", 2), ("up", 10), ("down", 300)], [freeze], mqtt_prepare, mqtt_arrived),
+]
+
+
+def weather(storm):
     with BrokerWorld(event_log=True) as w:
-        broker = Mosquitto(w, "allow_anonymous true").start()
-        cutter = Cutter(broker.port, [("down", 2), ("up", 10), ("down", 300), ("up", 20000), ("up", 70001), ("down", 1500), ("up", 150000)])
+        broker = storm.start(w).start()
+        cutter = Cutter(broker.port, [*storm.cuts, ("up", 20000), ("up", 70001), ("down", 1500), ("up", 150000)])
         w.stack.callback(cutter.close)
-        MqttClient(broker.port, "events/#").close()  # its session stays, and collects
-        w.to("events", "mqtt", order="key", url=f"mqtt://127.0.0.1:{cutter.port}", topic="events/{event_type}", heartbeat="2s")
-
-        def freeze():
-            broker.freeze()
-            time.sleep(6)
-            broker.freeze(False)
-
-        w.storm("events", broker, cutter, [freeze])
-        witness = MqttClient(broker.port, None)
-        bodies = [body for _, _, body in witness.messages(MESSAGES)]
-        with contextlib.suppress(OSError, AssertionError):  # and the repeats
-            witness.socket.settimeout(2)
-            witness.messages(10 * MESSAGES, 30)
-        arrived = [json.loads(body)["n"] for _, _, body in witness.got]
-        assert len(arrived) >= len(bodies)
-        witness.close()
+        storm.prepare(broker.port)
+        w.to("events", storm.kind, order="key", url=f"{storm.kind}://127.0.0.1:{cutter.port}", heartbeat="2s", **storm.options)
+        w.storm("events", broker, storm.troubles)
+        arrived = [json.loads(body)["n"] for body in storm.arrived(broker.port)]
         print(f"# {w.judge(arrived, MESSAGES)}, {cutter.connections} connections")
+
+
+for each in STORMS:
+    run = functools.partial(weather, each)
+    run.__name__ = each.name
+    test(run)
 
 
 if __name__ == "__main__":

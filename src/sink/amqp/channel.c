@@ -100,7 +100,7 @@ bool hk_amqp_may_write(struct hk_broker *b, const struct hk_flight *f)
 void hk_amqp_channel_open(struct hk_amqp_sink *a)
 {
     struct hk_amqp_conn *conn = a->conn;
-    struct hk_buf *out = &conn->out;
+    struct hk_buf *out = &conn->link.out;
     a->channel = hk_amqp_take_channel(conn, a);
     if (!a->channel) {
         hk_broker_fail_queued(&a->broker, HK_FAULT_BROKER_THROTTLED, NULL, NULL,
@@ -117,7 +117,7 @@ void hk_amqp_channel_open(struct hk_amqp_sink *a)
     hk_amqp_u8(out, 0);
     hk_amqp_end(out, at);
     if (a->passive) {
-        struct hk_str exchange = hk_amqp_name(a, a->exchange, NULL);
+        struct hk_str exchange = hk_broker_target(&a->broker, a->exchange, NULL);
         at = hk_amqp_begin_method(out, a->channel, HK_AMQP_DECLARE);
         hk_amqp_u16(out, 0);
         hk_amqp_short(out, exchange);
@@ -126,7 +126,7 @@ void hk_amqp_channel_open(struct hk_amqp_sink *a)
         hk_amqp_u32(out, 0);
         hk_amqp_end(out, at);
     }
-    (void)hk_amqp_put(conn);
+    (void)hk_link_put(&conn->link);
 }
 
 void hk_amqp_channel_lost(struct hk_amqp_sink *a)
@@ -265,11 +265,11 @@ static void closed(struct hk_amqp_sink *a, const struct hk_amqp_method *m)
 
 static void flow(struct hk_amqp_sink *a, bool active)
 {
-    size_t at = hk_amqp_begin_method(&a->conn->out, a->channel, HK_AMQP_FLOW_OK);
-    hk_amqp_u8(&a->conn->out, active);
-    hk_amqp_end(&a->conn->out, at);
+    size_t at = hk_amqp_begin_method(&a->conn->link.out, a->channel, HK_AMQP_FLOW_OK);
+    hk_amqp_u8(&a->conn->link.out, active);
+    hk_amqp_end(&a->conn->link.out, at);
     a->flow_stopped = !active;
-    if (hk_amqp_put(a->conn))
+    if (hk_link_put(&a->conn->link))
         hk_broker_pump(&a->broker);
 }
 

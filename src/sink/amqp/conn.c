@@ -9,9 +9,9 @@
 #include "sink/amqp/impl.h"
 
 enum {
-    SILENT_BEATS = 4, /* beats are half a heartbeat: so a broker is given two */
     CHANNEL_MAX = 2047,
-    LEAST_CHANNELS = 16
+    LEAST_CHANNELS = 16,
+    OUT_MAX = HK_AMQP_FRAME_MAX + 64 * 1024 + 256 * 1024 /* one frame, and headers before they are counted */
 };
 
 static struct hk_amqp_conn *of(struct hk_link *link)
@@ -19,21 +19,21 @@ static struct hk_amqp_conn *of(struct hk_link *link)
     return (struct hk_amqp_conn *)link;
 }
 
-bool hk_amqp_put(struct hk_amqp_conn *conn)
-{
-    enum hk_code rc = hk_buf_status(&conn->out);
-    if (rc == HK_OK)
-        rc = hk_link_write(&conn->link, conn->out.data, conn->out.len);
-    else
-        hk_link_fail(&conn->link, HK_FAULT_LOCAL, NULL, "out of memory");
-    hk_buf_reset(&conn->out);
-    return rc == HK_OK;
-}
-
 bool hk_amqp_put_method(struct hk_amqp_conn *conn, unsigned channel, enum hk_amqp_id id)
 {
-    hk_amqp_end(&conn->out, hk_amqp_begin_method(&conn->out, channel, id));
-    return hk_amqp_put(conn);
+    hk_amqp_end(&conn->link.out, hk_amqp_begin_method(&conn->link.out, channel, id));
+    return hk_link_put(&conn->link);
+}
+
+bool hk_amqp_put_bye(struct hk_amqp_conn *conn, unsigned channel, enum hk_amqp_id id)
+{
+    struct hk_buf *out = &conn->link.out;
+    size_t at = hk_amqp_begin_method(out, channel, id);
+    hk_amqp_u16(out, 200);
+    hk_amqp_short(out, hk_str_of("bye"));
+    hk_amqp_u32(out, 0);
+    hk_amqp_end(out, at);
+    return hk_link_put(&conn->link);
 }
 
 /* ---- channels by number ---- */
@@ -130,23 +130,20 @@ static void start(struct hk_amqp_conn *conn, const struct hk_amqp_method *m)
                               : "the broker takes no user and password (PLAIN)");
         return;
     }
-    size_t at = hk_amqp_begin_method(&conn->out, 0, HK_AMQP_START_OK);
-    add_properties(&conn->out);
-    hk_amqp_short(&conn->out, hk_str_of(mechanism));
-    size_t response = hk_amqp_begin_table(&conn->out);
+    size_t at = hk_amqp_begin_method(&conn->link.out, 0, HK_AMQP_START_OK);
+    add_properties(&conn->link.out);
+    hk_amqp_short(&conn->link.out, hk_str_of(mechanism));
+    size_t response = hk_amqp_begin_table(&conn->link.out);
     if (!external) {
-        (void)hk_buf_addc(&conn->out, '\0');
-        (void)hk_buf_adds(&conn->out, link->servers.user[0] ? link->servers.user : "guest");
-        (void)hk_buf_addc(&conn->out, '\0');
-        (void)hk_buf_adds(&conn->out, link->password ? link->password : "guest");
+        (void)hk_buf_addc(&conn->link.out, '\0');
+        (void)hk_buf_adds(&conn->link.out, link->servers.user[0] ? link->servers.user : "guest");
+        (void)hk_buf_addc(&conn->link.out, '\0');
+        (void)hk_buf_adds(&conn->link.out, link->password ? link->password : "guest");
     }
-    hk_amqp_end_table(&conn->out, response);
-    hk_amqp_short(&conn->out, hk_str_of("en_US"));
-    hk_amqp_end(&conn->out, at);
-    char *sent = conn->out.data;
-    size_t len = conn->out.len;
-    (void)hk_amqp_put(conn);
-    hk_mem_wipe(sent, len);
+    hk_amqp_end_table(&conn->link.out, response);
+    hk_amqp_short(&conn->link.out, hk_str_of("en_US"));
+    hk_amqp_end(&conn->link.out, at);
+    (void)hk_link_put(&conn->link);
 }
 
 static uint64_t less(uint64_t a, uint64_t b) /* 0 = no limit */
@@ -158,23 +155,23 @@ static void tune(struct hk_amqp_conn *conn, const struct hk_amqp_method *m)
 {
     conn->frame_max = (uint32_t)less(m->frame_max, HK_AMQP_FRAME_MAX);
     conn->channel_max = (uint16_t)less(m->channel_max, CHANNEL_MAX);
-    uint16_t heartbeat = m->heartbeat ? (uint16_t)less(m->heartbeat, conn->heartbeat_s) : 0;
+    uint16_t heartbeat = m->heartbeat ? (uint16_t)less(m->heartbeat, conn->link.heartbeat_s) : 0;
     conn->link.beat_ms = (uint64_t)heartbeat * 500;
     if (conn->frame_max < 512) {
         hk_link_fail(&conn->link, HK_FAULT_PROTOCOL, NULL, "the broker allows no frames of a usable size");
         return;
     }
-    size_t at = hk_amqp_begin_method(&conn->out, 0, HK_AMQP_TUNE_OK);
-    hk_amqp_u16(&conn->out, conn->channel_max);
-    hk_amqp_u32(&conn->out, conn->frame_max);
-    hk_amqp_u16(&conn->out, heartbeat);
-    hk_amqp_end(&conn->out, at);
-    at = hk_amqp_begin_method(&conn->out, 0, HK_AMQP_OPEN);
-    hk_amqp_short(&conn->out, hk_str_of(conn->link.servers.path[0] ? conn->link.servers.path : "/"));
-    hk_amqp_u8(&conn->out, 0);
-    hk_amqp_u8(&conn->out, 0);
-    hk_amqp_end(&conn->out, at);
-    (void)hk_amqp_put(conn);
+    size_t at = hk_amqp_begin_method(&conn->link.out, 0, HK_AMQP_TUNE_OK);
+    hk_amqp_u16(&conn->link.out, conn->channel_max);
+    hk_amqp_u32(&conn->link.out, conn->frame_max);
+    hk_amqp_u16(&conn->link.out, heartbeat);
+    hk_amqp_end(&conn->link.out, at);
+    at = hk_amqp_begin_method(&conn->link.out, 0, HK_AMQP_OPEN);
+    hk_amqp_short(&conn->link.out, hk_str_of(conn->link.servers.path[0] ? conn->link.servers.path : "/"));
+    hk_amqp_u8(&conn->link.out, 0);
+    hk_amqp_u8(&conn->link.out, 0);
+    hk_amqp_end(&conn->link.out, at);
+    (void)hk_link_put(&conn->link);
 }
 
 /* ---- methods of the connection ---- */
@@ -247,28 +244,13 @@ static void on_frame(struct hk_amqp_conn *conn, const struct hk_amqp_frame *fram
         on_connection_method(conn, &m);
 }
 
-static size_t on_read(struct hk_link *link, struct hk_str in)
+static enum hk_next on_read(struct hk_link *link, struct hk_str in, size_t *used, const char **why)
 {
-    struct hk_amqp_conn *conn = of(link);
-    const struct hk_stream *stream = link->stream;
-    conn->quiet = 0;
-    size_t at = 0;
-    while (conn->link.stream == stream && at < in.len) {
-        struct hk_amqp_frame frame;
-        const char *why = "";
-        size_t used = 0;
-        enum hk_amqp_next next =
-            hk_amqp_read_frame((struct hk_str){in.ptr + at, in.len - at}, &frame, &used, &why);
-        if (next == HK_AMQP_MORE)
-            break;
-        if (next == HK_AMQP_WRONG) {
-            hk_link_fail(&conn->link, HK_FAULT_PROTOCOL, NULL, why);
-            break;
-        }
-        at += used;
-        on_frame(conn, &frame);
-    }
-    return at;
+    struct hk_amqp_frame frame;
+    enum hk_amqp_next next = hk_amqp_read_frame(in, &frame, used, why);
+    if (next == HK_AMQP_WHOLE)
+        on_frame(of(link), &frame);
+    return (enum hk_next)next;
 }
 
 static void on_opened(struct hk_link *link)
@@ -279,9 +261,7 @@ static void on_opened(struct hk_link *link)
 static void on_lost(struct hk_link *link)
 {
     struct hk_amqp_conn *conn = of(link);
-    hk_buf_reset(&conn->out);
     conn->blocked = false;
-    conn->quiet = 0;
     conn->frame_max = 0;
     if (conn->n_channels) {
         memset(conn->channels, 0, conn->n_channels * sizeof(struct hk_amqp_sink *));
@@ -291,39 +271,24 @@ static void on_lost(struct hk_link *link)
 
 static void on_beat(struct hk_link *link)
 {
-    struct hk_amqp_conn *conn = of(link);
-    char text[96];
-    if (++conn->quiet > SILENT_BEATS) {
-        (void)snprintf(text, sizeof text, "the broker has been silent for %u s",
-                       (unsigned)(SILENT_BEATS * link->beat_ms / 1000));
-        hk_link_fail(link, HK_FAULT_RESET, NULL, text);
-        return;
-    }
-    hk_amqp_end(&conn->out, hk_amqp_begin(&conn->out, HK_AMQP_HEARTBEAT, 0));
-    if (hk_amqp_put(conn))
-        hk_link_flush(link);
+    hk_amqp_end(&link->out, hk_amqp_begin(&link->out, HK_AMQP_HEARTBEAT, 0));
+    (void)hk_link_put(link);
 }
 
 static void on_bye(struct hk_link *link)
 {
-    struct hk_amqp_conn *conn = of(link);
-    size_t at = hk_amqp_begin_method(&conn->out, 0, HK_AMQP_CLOSE);
-    hk_amqp_u16(&conn->out, 200);
-    hk_amqp_short(&conn->out, hk_str_of("bye"));
-    hk_amqp_u32(&conn->out, 0);
-    hk_amqp_end(&conn->out, at);
-    (void)hk_amqp_put(conn);
+    (void)hk_amqp_put_bye(of(link), 0, HK_AMQP_CLOSE);
 }
 
 static void on_fini(struct hk_link *link)
 {
     struct hk_amqp_conn *conn = of(link);
-    hk_buf_fini(&conn->out);
     hk_mem_free(conn->channels);
     hk_mem_free(conn->taken);
 }
 
 const struct hk_link_ops hk_amqp_conn_ops = {.kind = "amqp",
+                                             .out_max = OUT_MAX,
                                              .opened = on_opened,
                                              .read = on_read,
                                              .lost = on_lost,

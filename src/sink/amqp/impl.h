@@ -14,10 +14,8 @@ struct hk_amqp_sink;
 
 struct hk_amqp_conn {
     struct hk_link link;
-    struct hk_buf out; /* a frame that is being written */
     uint32_t frame_max;
-    uint16_t channel_max, heartbeat_s;
-    unsigned quiet; /* beats since something came */
+    uint16_t channel_max;
     bool blocked;
     char blocked_text[300];
     struct hk_amqp_sink **channels; /* by number; a closing one has no owner but is taken */
@@ -46,8 +44,7 @@ struct hk_amqp_sink {
     /* What was under way when the broker closed the channel: one of these may be why. They go alone from then on. */
     uint64_t suspects[HK_AMQP_SUSPECTS_MAX];
     size_t n_suspects;
-    bool alone;         /* the one that is written is one of them */
-    struct hk_buf name; /* exchange or routing key, filled in */
+    bool alone; /* the one that is written is one of them */
 };
 
 extern const struct hk_link_ops hk_amqp_conn_ops;
@@ -56,10 +53,10 @@ extern const struct hk_fields_rule hk_amqp_fields;
 
 /* ---- conn.c ---- */
 
-/* Writes what is in conn->out, and empties it. False: the link has failed. */
-bool hk_amqp_put(struct hk_amqp_conn *conn);
 /* A method without arguments. */
 bool hk_amqp_put_method(struct hk_amqp_conn *conn, unsigned channel, enum hk_amqp_id id);
+/* A close with nothing to complain of: of the connection, or of a channel. */
+bool hk_amqp_put_bye(struct hk_amqp_conn *conn, unsigned channel, enum hk_amqp_id id);
 /* 0: none is free. */
 uint16_t hk_amqp_take_channel(struct hk_amqp_conn *conn, struct hk_amqp_sink *owner);
 /* It stays taken until the broker has confirmed the close; `now`: that is done. */
@@ -79,7 +76,5 @@ enum hk_fault hk_amqp_fault(unsigned code);
 /* ---- publish.c ---- */
 
 enum hk_code hk_amqp_publish(struct hk_broker *b, struct hk_flight *f, struct hk_err *err);
-/* The exchange's or the routing key's name for this message, in a->name. */
-struct hk_str hk_amqp_name(struct hk_amqp_sink *a, const char *pattern, const struct hk_message *msg);
 
 #endif

@@ -2,7 +2,6 @@
 /* One message as bytes: the method, the properties and headers, and its body in as many frames as it takes. */
 #include "base/show.h"
 #include "base/str.h"
-#include "payload/names.h"
 #include "sink/amqp/impl.h"
 
 enum {
@@ -26,18 +25,6 @@ const struct hk_fields_rule hk_amqp_fields = {
     .ce_prefix = "cloudEvents_",
     .reserved = reserved,
 };
-
-struct hk_str hk_amqp_name(struct hk_amqp_sink *a, const char *pattern, const struct hk_message *msg)
-{
-    struct hk_name_values values = {.destination = hk_str_of(a->broker.name)};
-    if (msg) {
-        values.event_type = msg->event_type;
-        values.message_key = msg->key;
-    }
-    hk_buf_reset(&a->name);
-    hk_name_expand(hk_str_of(pattern), &values, &a->name);
-    return hk_buf_str(&a->name);
-}
 
 static enum hk_code too_long(const char *what, struct hk_str s, struct hk_err *err)
 {
@@ -64,15 +51,15 @@ static enum hk_code check_lengths(const struct hk_message *msg, struct hk_err *e
 
 static enum hk_code add_method(struct hk_amqp_sink *a, const struct hk_message *msg, struct hk_err *err)
 {
-    struct hk_buf *out = &a->conn->out;
+    struct hk_buf *out = &a->conn->link.out;
     size_t at = hk_amqp_begin_method(out, a->channel, HK_AMQP_PUBLISH);
     hk_amqp_u16(out, 0);
-    struct hk_str name = hk_amqp_name(a, a->exchange, msg);
-    if (name.len > HK_AMQP_SHORT_MAX || hk_buf_status(&a->name) != HK_OK)
+    struct hk_str name = hk_broker_target(&a->broker, a->exchange, msg);
+    if (name.len > HK_AMQP_SHORT_MAX || hk_buf_status(&a->broker.target) != HK_OK)
         return too_long("the exchange's name", name, err);
     hk_amqp_short(out, name);
-    name = hk_amqp_name(a, a->routing_key, msg);
-    if (name.len > HK_AMQP_SHORT_MAX || hk_buf_status(&a->name) != HK_OK)
+    name = hk_broker_target(&a->broker, a->routing_key, msg);
+    if (name.len > HK_AMQP_SHORT_MAX || hk_buf_status(&a->broker.target) != HK_OK)
         return too_long("the routing key", name, err);
     hk_amqp_short(out, name);
     hk_amqp_u8(out, a->mandatory);
@@ -93,7 +80,7 @@ static void add_headers(struct hk_buf *out, const struct hk_fields *fields)
 
 static void add_properties(struct hk_amqp_sink *a, const struct hk_message *msg)
 {
-    struct hk_buf *out = &a->conn->out;
+    struct hk_buf *out = &a->conn->link.out;
     unsigned flags = HAS_HEADERS | HAS_DELIVERY_MODE | HAS_MESSAGE_ID | HAS_TIMESTAMP;
     flags |= msg->content_type.len ? HAS_CONTENT_TYPE : 0u;
     flags |= msg->correlation_id.len ? HAS_CORRELATION_ID : 0u;
@@ -122,10 +109,10 @@ static bool put_body(struct hk_amqp_sink *a, struct hk_str body)
     size_t most = conn->frame_max - AROUND_BODY;
     while (body.len) {
         size_t n = body.len < most ? body.len : most;
-        size_t at = hk_amqp_begin(&conn->out, HK_AMQP_BODY, a->channel);
-        (void)hk_buf_add(&conn->out, body.ptr, n);
-        hk_amqp_end(&conn->out, at);
-        if (!hk_amqp_put(conn))
+        size_t at = hk_amqp_begin(&conn->link.out, HK_AMQP_BODY, a->channel);
+        (void)hk_buf_add(&conn->link.out, body.ptr, n);
+        hk_amqp_end(&conn->link.out, at);
+        if (!hk_link_put(&conn->link))
             return false;
         body = (struct hk_str){body.ptr + n, body.len - n};
     }
@@ -137,25 +124,25 @@ enum hk_code hk_amqp_publish(struct hk_broker *b, struct hk_flight *f, struct hk
     struct hk_amqp_sink *a = (struct hk_amqp_sink *)b;
     struct hk_amqp_conn *conn = a->conn;
     const struct hk_message *msg = f->msg;
-    hk_buf_reset(&conn->out);
+    hk_buf_reset(&conn->link.out);
     enum hk_code rc = check_lengths(msg, err);
     if (rc == HK_OK)
         rc = hk_fields_make(&b->fields, b->ops->fields, b->ce_source, msg, f->attempt, err);
     if (rc == HK_OK)
         rc = add_method(a, msg, err);
-    size_t method = conn->out.len;
+    size_t method = conn->link.out.len;
     if (rc == HK_OK)
         add_properties(a, msg);
-    if (rc == HK_OK && conn->out.len - method > conn->frame_max)
+    if (rc == HK_OK && conn->link.out.len - method > conn->frame_max)
         rc = hk_err_set(err, HK_INVALID, "headers: more than the %u bytes that the broker takes in one frame",
                         conn->frame_max);
     if (rc == HK_OK && !hk_flights_add(&a->flights, f))
         rc = hk_err_set(err, HK_NOMEM, "the broker leaves too many messages without a confirm");
     if (rc != HK_OK) {
-        hk_buf_reset(&conn->out);
+        hk_buf_reset(&conn->link.out);
         return rc;
     }
-    if (!hk_amqp_put(conn) || !put_body(a, msg->payload))
+    if (!hk_link_put(&conn->link) || !put_body(a, msg->payload))
         return hk_err_set(err, HK_NOMEM, "out of memory"); /* and the link has failed */
     return HK_OK;
 }

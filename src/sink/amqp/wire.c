@@ -11,53 +11,20 @@ enum {
 
 /* ---- reading ---- */
 
-struct reader {
-    struct hk_str rest;
-    bool cut;
-};
-
-static uint64_t take(struct reader *r, size_t n)
+static struct hk_str take_short(struct hk_bytes *r)
 {
-    uint64_t v = 0;
-    if (r->rest.len < n) {
-        r->cut = true;
-        r->rest.len = 0;
-        return 0;
-    }
-    for (size_t i = 0; i < n; i++)
-        v = v << 8 | (unsigned char)r->rest.ptr[i];
-    r->rest.ptr += n;
-    r->rest.len -= n;
-    return v;
+    return hk_bytes_take_text(r, (size_t)hk_bytes_take(r, 1));
 }
 
-static struct hk_str take_bytes(struct reader *r, size_t n)
+static struct hk_str take_long(struct hk_bytes *r)
 {
-    struct hk_str s = {r->rest.ptr, n};
-    if (r->rest.len < n) {
-        r->cut = true;
-        r->rest.len = 0;
-        return (struct hk_str){"", 0};
-    }
-    r->rest.ptr += n;
-    r->rest.len -= n;
-    return s;
-}
-
-static struct hk_str take_short(struct reader *r)
-{
-    return take_bytes(r, (size_t)take(r, 1));
-}
-
-static struct hk_str take_long(struct reader *r)
-{
-    return take_bytes(r, (size_t)take(r, 4));
+    return hk_bytes_take_text(r, (size_t)hk_bytes_take(r, 4));
 }
 
 enum hk_amqp_next hk_amqp_read_frame(struct hk_str in, struct hk_amqp_frame *out, size_t *out_used,
                                      const char **out_why)
 {
-    struct reader r = {.rest = in};
+    struct hk_bytes r = {.rest = in};
     if (in.len && in.ptr[0] == 'A') {
         *out_why = "the server does not speak AMQP 0-9-1";
         return HK_AMQP_WRONG;
@@ -70,16 +37,17 @@ enum hk_amqp_next hk_amqp_read_frame(struct hk_str in, struct hk_amqp_frame *out
     }
     if (in.len < FRAME_HEAD)
         return HK_AMQP_MORE;
-    struct hk_amqp_frame frame = {.type = (uint8_t)take(&r, 1), .channel = (uint16_t)take(&r, 2)};
-    uint64_t len = take(&r, 4);
+    struct hk_amqp_frame frame = {.type = (uint8_t)hk_bytes_take(&r, 1),
+                                  .channel = (uint16_t)hk_bytes_take(&r, 2)};
+    uint64_t len = hk_bytes_take(&r, 4);
     if (len > HK_AMQP_FRAME_MAX) {
         *out_why = "the server sends a frame that is too long";
         return HK_AMQP_WRONG;
     }
     if (r.rest.len < len + 1)
         return HK_AMQP_MORE;
-    frame.payload = take_bytes(&r, (size_t)len);
-    if (take(&r, 1) != FRAME_END) {
+    frame.payload = hk_bytes_take_text(&r, (size_t)len);
+    if (hk_bytes_take(&r, 1) != FRAME_END) {
         *out_why = "the server sends a frame without its end";
         return HK_AMQP_WRONG;
     }
@@ -88,27 +56,27 @@ enum hk_amqp_next hk_amqp_read_frame(struct hk_str in, struct hk_amqp_frame *out
     return HK_AMQP_WHOLE;
 }
 
-static void read_close(struct reader *r, struct hk_amqp_method *m)
+static void read_close(struct hk_bytes *r, struct hk_amqp_method *m)
 {
-    m->code = (uint16_t)take(r, 2);
+    m->code = (uint16_t)hk_bytes_take(r, 2);
     m->text = take_short(r);
-    m->about = (uint32_t)take(r, 4);
+    m->about = (uint32_t)hk_bytes_take(r, 4);
 }
 
 bool hk_amqp_read_method(struct hk_str payload, struct hk_amqp_method *out)
 {
-    struct reader r = {.rest = payload};
-    struct hk_amqp_method m = {.id = (uint32_t)take(&r, 4)};
+    struct hk_bytes r = {.rest = payload};
+    struct hk_amqp_method m = {.id = (uint32_t)hk_bytes_take(&r, 4)};
     switch (m.id) {
     case HK_AMQP_START:
-        (void)take(&r, 2);   /* 0-9 */
-        (void)take_long(&r); /* the server's properties */
+        (void)hk_bytes_take(&r, 2); /* 0-9 */
+        (void)take_long(&r);        /* the server's properties */
         m.mechanisms = take_long(&r);
         break;
     case HK_AMQP_TUNE:
-        m.channel_max = (uint16_t)take(&r, 2);
-        m.frame_max = (uint32_t)take(&r, 4);
-        m.heartbeat = (uint16_t)take(&r, 2);
+        m.channel_max = (uint16_t)hk_bytes_take(&r, 2);
+        m.frame_max = (uint32_t)hk_bytes_take(&r, 4);
+        m.heartbeat = (uint16_t)hk_bytes_take(&r, 2);
         break;
     case HK_AMQP_CLOSE:
     case HK_AMQP_CHANNEL_CLOSE:
@@ -118,16 +86,16 @@ bool hk_amqp_read_method(struct hk_str payload, struct hk_amqp_method *out)
         m.text = take_short(&r);
         break;
     case HK_AMQP_FLOW:
-        m.active = take(&r, 1) & 1;
+        m.active = hk_bytes_take(&r, 1) & 1;
         break;
     case HK_AMQP_RETURN:
-        m.code = (uint16_t)take(&r, 2);
+        m.code = (uint16_t)hk_bytes_take(&r, 2);
         m.text = take_short(&r);
         break;
     case HK_AMQP_ACK:
     case HK_AMQP_NACK:
-        m.tag = take(&r, 8);
-        m.multiple = take(&r, 1) & 1;
+        m.tag = hk_bytes_take(&r, 8);
+        m.multiple = hk_bytes_take(&r, 1) & 1;
         break;
     default:
         break;
@@ -147,9 +115,9 @@ bool hk_amqp_read_header(struct hk_str payload, struct hk_str *out_message_id)
         MESSAGE_ID = 7
     };
 
-    struct reader r = {.rest = payload};
-    (void)take(&r, 12); /* class, weight, the body's size */
-    unsigned flags = (unsigned)take(&r, 2);
+    struct hk_bytes r = {.rest = payload};
+    (void)hk_bytes_take(&r, 12); /* class, weight, the body's size */
+    unsigned flags = (unsigned)hk_bytes_take(&r, 2);
     *out_message_id = (struct hk_str){"", 0};
     for (unsigned bit = FIRST; bit >= MESSAGE_ID; bit--) {
         if (!(flags >> bit & 1u))
@@ -158,7 +126,7 @@ bool hk_amqp_read_header(struct hk_str payload, struct hk_str *out_message_id)
         if (bit == HEADERS)
             (void)take_long(&r);
         else if (bit == DELIVERY_MODE || bit == PRIORITY)
-            (void)take(&r, 1);
+            (void)hk_bytes_take(&r, 1);
         else
             s = take_short(&r);
         if (bit == MESSAGE_ID)
@@ -169,71 +137,63 @@ bool hk_amqp_read_header(struct hk_str payload, struct hk_str *out_message_id)
 
 /* ---- writing ---- */
 
-static void put(struct hk_buf *out, uint64_t v, size_t n)
-{
-    char bytes[8];
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = (char)(v >> 8 * (n - 1 - i) & 0xff);
-    (void)hk_buf_add(out, bytes, n);
-}
-
 void hk_amqp_u8(struct hk_buf *out, unsigned v)
 {
-    put(out, v, 1);
+    hk_bytes_put(out, v, 1);
 }
 
 void hk_amqp_u16(struct hk_buf *out, unsigned v)
 {
-    put(out, v, 2);
+    hk_bytes_put(out, v, 2);
 }
 
 void hk_amqp_u32(struct hk_buf *out, uint32_t v)
 {
-    put(out, v, 4);
+    hk_bytes_put(out, v, 4);
 }
 
 void hk_amqp_u64(struct hk_buf *out, uint64_t v)
 {
-    put(out, v, 8);
+    hk_bytes_put(out, v, 8);
 }
 
 void hk_amqp_short(struct hk_buf *out, struct hk_str s)
 {
     size_t len = s.len < HK_AMQP_SHORT_MAX ? s.len : HK_AMQP_SHORT_MAX;
-    put(out, len, 1);
+    hk_bytes_put(out, len, 1);
     (void)hk_buf_add(out, s.ptr, len);
 }
 
 void hk_amqp_long(struct hk_buf *out, struct hk_str s)
 {
-    put(out, s.len, 4);
+    hk_bytes_put(out, s.len, 4);
     (void)hk_buf_add(out, s.ptr, s.len);
 }
 
 size_t hk_amqp_begin(struct hk_buf *out, unsigned type, unsigned channel)
 {
-    put(out, type, 1);
-    put(out, channel, 2);
+    hk_bytes_put(out, type, 1);
+    hk_bytes_put(out, channel, 2);
     return hk_amqp_begin_table(out);
 }
 
 size_t hk_amqp_begin_method(struct hk_buf *out, unsigned channel, enum hk_amqp_id id)
 {
     size_t at = hk_amqp_begin(out, HK_AMQP_METHOD, channel);
-    put(out, (uint64_t)id, 4);
+    hk_bytes_put(out, (uint64_t)id, 4);
     return at;
 }
 
 void hk_amqp_end(struct hk_buf *out, size_t at)
 {
     hk_amqp_end_table(out, at);
-    put(out, FRAME_END, 1);
+    hk_bytes_put(out, FRAME_END, 1);
 }
 
 size_t hk_amqp_begin_table(struct hk_buf *out)
 {
     size_t at = out->len;
-    put(out, 0, 4);
+    hk_bytes_put(out, 0, 4);
     return at;
 }
 

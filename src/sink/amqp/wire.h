@@ -11,6 +11,7 @@
 #include <hikyaku/facts.h>
 
 #include "base/buf.h"
+#include "sink/broker/bytes.h"
 
 #define HK_AMQP_FRAME_MAX 131072u /* the largest that we take, and ask for */
 #define HK_AMQP_SHORT_MAX 255
@@ -61,9 +62,9 @@ struct hk_amqp_frame {
 };
 
 enum hk_amqp_next {
-    HK_AMQP_WHOLE = 0, /* a frame, and how many bytes it took */
-    HK_AMQP_MORE,      /* it is not all there yet */
-    HK_AMQP_WRONG      /* this is no AMQP 0-9-1, for the reason in `why` */
+    HK_AMQP_WHOLE = HK_NEXT_WHOLE,
+    HK_AMQP_MORE = HK_NEXT_MORE,
+    HK_AMQP_WRONG = HK_NEXT_WRONG
 };
 
 enum hk_amqp_next hk_amqp_read_frame(struct hk_str in, struct hk_amqp_frame *out, size_t *out_used,

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/show.h"
 #include "base/str.h"
+#include "payload/names.h"
 #include "sink/broker/broker.h"
 
 enum {
@@ -53,7 +55,7 @@ static void end_flight(struct hk_flight *f)
     struct hk_broker *b = f->sink;
     f->duration_ms = hk_loop_now_ms(b->loop) - f->start_ms;
     if (b->link)
-        (void)snprintf(f->address, sizeof f->address, "%s", b->link->address);
+        memcpy(f->address, b->link->address, sizeof f->address);
     if (!b->ended.n && !b->running)
         hk_timer_start(b->soon, 0);
     move_to(f, &b->ended);
@@ -216,9 +218,14 @@ static void tell(struct hk_flight *f)
     f->done(f->arg, &report.result);
 }
 
+static const char *blocked(const struct hk_broker *b)
+{
+    return b->ops->blocked ? b->ops->blocked(b) : NULL;
+}
+
 static bool is_full(const struct hk_broker *b)
 {
-    return b->queued.n + b->written.n >= b->window || b->ops->blocked(b);
+    return b->queued.n + b->written.n >= b->window || blocked(b);
 }
 
 /* All that had ended when this began; `done` may send again, and after the last one close. */
@@ -268,10 +275,10 @@ static void expire(struct hk_broker *b, struct hk_flight *f)
 {
     static const struct hk_link_failure none = {.fault = HK_FAULT_NONE};
     const struct hk_link_failure *why = b->link ? &b->link->failure : &none;
-    const char *blocked = f->in == &b->queued ? b->ops->blocked(b) : NULL;
+    const char *words = f->in == &b->queued ? blocked(b) : NULL;
     char text[HK_LINK_TEXT_MAX + 96];
-    if (blocked) {
-        hk_flight_fail(f, HK_FAULT_BROKER_THROTTLED, false, "blocked", blocked, NULL);
+    if (words) {
+        hk_flight_fail(f, HK_FAULT_BROKER_THROTTLED, false, "blocked", words, NULL);
     } else if (f->in == &b->queued) {
         (void)snprintf(text, sizeof text, "timeout: the connection to the broker was not ready in time%s%s",
                        why->fault ? "; before that: " : "", why->fault ? why->text : "");
@@ -328,7 +335,7 @@ void hk_broker_pump(struct hk_broker *b)
     while (b->queued.first && link->phase == HK_LINK_READY && hk_stream_pending(link->stream) < HIGH_BYTES) {
         struct hk_flight *f = b->queued.first;
         struct hk_err err = {.message = ""};
-        if (b->ops->blocked(b) || !b->ops->may_write(b, f))
+        if (blocked(b) || (b->ops->may_write && !b->ops->may_write(b, f)))
             break;
         enum hk_code rc = b->ops->write(b, f, &err);
         if (f->in != &b->queued) /* writing has failed the link, and the link has ended it */
@@ -354,7 +361,8 @@ struct hk_broker *hk_broker_of(struct hk_link_user *user)
 static void on_ready(struct hk_link_user *user)
 {
     struct hk_broker *b = hk_broker_of(user);
-    b->ops->begin(b);
+    if (b->ops->begin)
+        b->ops->begin(b);
     hk_broker_has_room(b);
 }
 
@@ -365,7 +373,8 @@ static void on_lost(struct hk_link_user *user, const struct hk_link_failure *why
     hk_broker_fail_written(b, why->fault, why->code, words, why->text);
     if (!was_ready)
         hk_broker_fail_queued(b, why->fault, why->code, words, why->text);
-    b->ops->end(b);
+    if (b->ops->end)
+        b->ops->end(b);
 }
 
 static void on_drained(struct hk_link_user *user)
@@ -375,7 +384,7 @@ static void on_drained(struct hk_link_user *user)
 
 /* ---- the contract ---- */
 
-enum hk_code hk_broker_send(struct hk_sink *sink, const struct hk_delivery *delivery, struct hk_err *err)
+static enum hk_code broker_send(struct hk_sink *sink, const struct hk_delivery *delivery, struct hk_err *err)
 {
     struct hk_broker *b = (struct hk_broker *)sink;
     if (is_full(b)) {
@@ -403,7 +412,7 @@ enum hk_code hk_broker_send(struct hk_sink *sink, const struct hk_delivery *deli
     return HK_OK;
 }
 
-void hk_broker_flush(struct hk_sink *sink)
+static void broker_flush(struct hk_sink *sink)
 {
     struct hk_broker *b = (struct hk_broker *)sink;
     hk_broker_pump(b);
@@ -411,14 +420,17 @@ void hk_broker_flush(struct hk_sink *sink)
         hk_link_flush(b->link);
 }
 
-void hk_broker_abort(struct hk_sink *sink)
+static void broker_abort(struct hk_sink *sink)
 {
     struct hk_broker *b = (struct hk_broker *)sink;
-    hk_broker_fail_written(b, HK_FAULT_LOCAL, NULL, NULL, "aborted: the relay ends");
+    if (b->ops->abort)
+        b->ops->abort(b);
+    else
+        hk_broker_fail_written(b, HK_FAULT_LOCAL, NULL, NULL, "aborted: the relay ends");
     hk_broker_fail_queued(b, HK_FAULT_LOCAL, NULL, NULL, "aborted: the relay ends");
 }
 
-void hk_broker_close(struct hk_sink *sink)
+static void broker_close(struct hk_sink *sink)
 {
     struct hk_broker *b = (struct hk_broker *)sink;
     b->closed = true;
@@ -428,17 +440,23 @@ void hk_broker_close(struct hk_sink *sink)
 
 /* ---- opening ---- */
 
-enum hk_code hk_broker_init(struct hk_broker *b, const struct hk_broker_ops *ops,
-                            const struct hk_sink_ops *sink_ops, struct hk_loop *loop,
+enum hk_code hk_broker_init(struct hk_broker *b, const struct hk_broker_ops *ops, struct hk_loop *loop,
                             const struct hk_broker_options *o, struct hk_err *err)
 {
-    b->sink.ops = sink_ops;
+    b->sink_ops = (struct hk_sink_ops){.name = ops->name,
+                                       .send = broker_send,
+                                       .flush = broker_flush,
+                                       .abort = broker_abort,
+                                       .close = broker_close};
+    b->sink.ops = &b->sink_ops;
     b->ops = ops;
     b->loop = loop;
     b->window = o->window ? o->window : HK_BROKER_WINDOW;
     b->clock_ms = UINT64_MAX;
     b->user = (struct hk_link_user){.ready = on_ready, .lost = on_lost, .drained = on_drained};
     hk_fields_init(&b->fields);
+    hk_buf_init(&b->target, ops->target_max);
+    hk_buf_init(&b->scratch, ops->scratch_max);
     hk_buf_init(&b->shown_request, SHOWN_MAX);
     hk_buf_init(&b->shown_response, SHOWN_MAX);
     b->name = hk_mem_strdup(o->name);
@@ -448,6 +466,47 @@ enum hk_code hk_broker_init(struct hk_broker *b, const struct hk_broker_ops *ops
         hk_timer_new(loop, on_clock, b, &b->clock) != HK_OK)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     return HK_OK;
+}
+
+enum hk_code hk_broker_open(const struct hk_broker_ops *ops, struct hk_loop *loop,
+                            const struct hk_broker_options *o, const void *kind_options, struct hk_sink **out,
+                            struct hk_err *err)
+{
+    char shown[HK_SHOW_MAX];
+    struct hk_err why = {.message = "out of memory"};
+    struct hk_broker *b = hk_mem_zalloc(1, ops->bytes);
+    if (!b)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    enum hk_code rc = hk_broker_init(b, ops, loop, o, &why);
+    if (rc == HK_OK)
+        rc = ops->open(b, kind_options, &why);
+    if (rc == HK_OK) {
+        *out = &b->sink;
+        return HK_OK;
+    }
+    hk_broker_destroy(b);
+    return hk_err_set(err, rc, "destination %s: %s", hk_show(hk_str_of(o->name), shown), why.message);
+}
+
+enum hk_code hk_broker_pattern(const char *what, const char *pattern, char **out, struct hk_err *err)
+{
+    const char *wrong = hk_name_wrong(hk_str_of(pattern));
+    if (wrong)
+        return hk_err_set(err, HK_INVALID, "%s: %s", what, wrong);
+    *out = hk_mem_strdup(pattern ? pattern : "");
+    return *out ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
+}
+
+struct hk_str hk_broker_target(struct hk_broker *b, const char *pattern, const struct hk_message *msg)
+{
+    struct hk_name_values values = {.destination = hk_str_of(b->name)};
+    if (msg) {
+        values.event_type = msg->event_type;
+        values.message_key = msg->key;
+    }
+    hk_buf_reset(&b->target);
+    hk_name_expand(hk_str_of(pattern), &values, &b->target);
+    return hk_buf_str(&b->target);
 }
 
 enum hk_code hk_broker_join(struct hk_broker *b, const struct hk_link_options *options, struct hk_err *err)
@@ -472,6 +531,8 @@ void hk_broker_destroy(struct hk_broker *b)
     free_list(&b->ended);
     free_list(&b->spare);
     hk_fields_fini(&b->fields);
+    hk_buf_fini(&b->target);
+    hk_buf_fini(&b->scratch);
     hk_buf_fini(&b->shown_request);
     hk_buf_fini(&b->shown_response);
     hk_mem_free(b->ce_source);

@@ -53,36 +53,43 @@ struct hk_flights {
     uint64_t first, next;  /* numbers; first == next: empty */
 };
 
+/* A kind. Where a function says NULL, it may be left out. */
 struct hk_broker_ops {
     const char *name;
+    size_t bytes;                   /* of the kind's longer struct */
+    size_t target_max, scratch_max; /* of hk_broker.target and .scratch */
     const struct hk_fields_rule *fields;
+    /* For hk_broker_open: what the kind adds, from its own options; a kind with a link joins it here. On error `fini` runs. */
+    enum hk_code (*open)(struct hk_broker *b, const void *options, struct hk_err *err);
     /* A kind without a link (hk_broker_join is never called) has this one instead of the ones for links: writes what is queued, and
      * knows the deadlines of what is written (hk_flight_written). NULL: there is a link. */
     void (*pump)(struct hk_broker *b);
-    /* The link is ready: make ready what this destination needs. Then hk_broker_pump. */
+    /* The link is ready: make ready what this destination needs. Then hk_broker_pump. NULL: nothing. */
     void (*begin)(struct hk_broker *b);
-    /* The link is lost: forget what was made ready. */
+    /* The link is lost: forget what was made ready. NULL: nothing. */
     void (*end)(struct hk_broker *b);
-    /* May this one be written now? */
+    /* May this one be written now? NULL: always. */
     bool (*may_write)(struct hk_broker *b, const struct hk_flight *flight);
     /* Writes it, and gives it its number. HK_INVALID, HK_TOOBIG: it can never be, for the reason in `err`. HK_NOMEM. */
     enum hk_code (*write)(struct hk_broker *b, struct hk_flight *flight, struct hk_err *err);
     /* A written flight has ended though the broker has not settled it: its number is to mean nothing. */
     void (*forget)(struct hk_broker *b, struct hk_flight *flight);
-    /* Does the broker take nothing at the moment? Its words, or NULL. */
+    /* Does the broker take nothing at the moment? Its words, or NULL. NULL: it always takes. */
     const char *(*blocked)(const struct hk_broker *b);
     /* Where it goes, as members of a JSON object. */
     void (*show)(struct hk_broker *b, const struct hk_message *msg, struct hk_json *json);
-    void (*later)(
-        struct hk_broker
-            *b); /* from the sink's own timer, after hk_broker_later; may change the link. NULL: never */
-    void (*fini)(
-        struct hk_broker *b); /* leaves the connection tidy, and frees what the longer struct holds */
+    /* From the sink's own timer, after hk_broker_later; may change the link. NULL: never. */
+    void (*later)(struct hk_broker *b);
+    /* The relay ends: ends what was written, soon. NULL: at once, as possibly delivered. */
+    void (*abort)(struct hk_broker *b);
+    /* Leaves the connection tidy, and frees what the longer struct holds; also of one that was not opened to the end. */
+    void (*fini)(struct hk_broker *b);
 };
 
 /* Each kind has a longer one. */
 struct hk_broker {
     struct hk_sink sink;
+    struct hk_sink_ops sink_ops;
     const struct hk_broker_ops *ops;
     struct hk_loop *loop;
     struct hk_link *link; /* NULL: not joined yet */
@@ -96,6 +103,8 @@ struct hk_broker {
     uint64_t clock_ms; /* what it is set to; UINT64_MAX = nothing */
     bool was_busy, running, closed, wants_later;
     struct hk_fields fields;
+    struct hk_buf target;  /* where a message goes, filled in: hk_broker_target */
+    struct hk_buf scratch; /* for the kind, while it writes a message */
     struct hk_buf shown_request, shown_response;
 };
 
@@ -106,26 +115,29 @@ struct hk_broker_options {
     size_t window;                  /* 0: HK_BROKER_WINDOW */
 };
 
-/* `b` is zeroed memory of the kind's longer struct, from hk_mem_zalloc; it belongs to hk_broker_destroy from here on, whatever is
- * returned. */
-enum hk_code hk_broker_init(struct hk_broker *b, const struct hk_broker_ops *ops,
-                            const struct hk_sink_ops *sink_ops, struct hk_loop *loop,
+/* A destination of this kind: its memory, what all kinds have, and then ops->open with `kind_options`. HK_INVALID, HK_NOMEM, with a message
+ * that names the destination. */
+enum hk_code hk_broker_open(const struct hk_broker_ops *ops, struct hk_loop *loop,
+                            const struct hk_broker_options *options, const void *kind_options,
+                            struct hk_sink **out_sink, struct hk_err *err) HK_MUSTCHECK;
+/* The first half alone. `b` is zeroed memory of the kind's longer struct, from hk_mem_zalloc; it belongs to hk_broker_destroy from here on,
+ * whatever is returned. */
+enum hk_code hk_broker_init(struct hk_broker *b, const struct hk_broker_ops *ops, struct hk_loop *loop,
                             const struct hk_broker_options *options, struct hk_err *err) HK_MUSTCHECK;
+void hk_broker_destroy(struct hk_broker *b);
+
+/* ---- for the kind ---- */
+
+/* A copy of a name's pattern (payload/names.h). HK_INVALID, with a message that begins with `what`: it is none; HK_NOMEM. */
+enum hk_code hk_broker_pattern(const char *what, const char *pattern, char **out,
+                               struct hk_err *err) HK_MUSTCHECK;
+/* A pattern filled in for this message, in b->target, whose status says whether that was possible. `msg` NULL: without a message. */
+struct hk_str hk_broker_target(struct hk_broker *b, const char *pattern, const struct hk_message *msg);
 enum hk_code hk_broker_join(struct hk_broker *b, const struct hk_link_options *options,
                             struct hk_err *err) HK_MUSTCHECK;
 /* The same, from one link to another; on error it stays where it is. Only from `later`. */
 enum hk_code hk_broker_change(struct hk_broker *b, const struct hk_link_options *options,
                               struct hk_err *err) HK_MUSTCHECK;
-void hk_broker_destroy(struct hk_broker *b);
-
-/* For struct hk_sink_ops. */
-enum hk_code hk_broker_send(struct hk_sink *sink, const struct hk_delivery *delivery, struct hk_err *err);
-void hk_broker_flush(struct hk_sink *sink);
-void hk_broker_abort(struct hk_sink *sink);
-void hk_broker_close(struct hk_sink *sink);
-
-/* ---- for the kind ---- */
-
 struct hk_broker *hk_broker_of(struct hk_link_user *user);
 void hk_broker_pump(struct hk_broker *b);     /* writes what may be written */
 void hk_broker_has_room(struct hk_broker *b); /* the broker takes messages again */

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A link's life: IDLE -> CONNECTING -> GREETING -> READY, and from each of these by link_end to IDLE, CONNECTING (the next server)
  * or WAITING. link_end runs from the loop: hk_link_fail only notes the failure and stops the traffic. */
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -47,6 +48,8 @@ static void link_drop(struct hk_link *link)
     link->stream = NULL;
     hk_timer_stop(link->timer);
     hk_buf_reset(&link->in);
+    hk_buf_reset(&link->out);
+    link->quiet = 0;
     link->ops->lost(link);
 }
 
@@ -103,6 +106,26 @@ static void on_opened(void *arg)
         hk_stream_flush(link->stream);
 }
 
+/* All units that are there as a whole. With any of them the connection may be lost, or go over to TLS. */
+static size_t read_units(struct hk_link *link, struct hk_str in)
+{
+    const struct hk_stream *stream = link->stream;
+    bool secured = link->secured;
+    size_t at = 0;
+    link->quiet = 0;
+    while (link->stream == stream && link->secured == secured && at < in.len) {
+        const char *why = "";
+        size_t used = 0;
+        enum hk_next next = link->ops->read(link, (struct hk_str){in.ptr + at, in.len - at}, &used, &why);
+        if (next == HK_NEXT_WRONG)
+            hk_link_fail(link, HK_FAULT_PROTOCOL, NULL, why);
+        if (next != HK_NEXT_WHOLE)
+            break;
+        at += used;
+    }
+    return at;
+}
+
 /* What is left over is kept where the next bytes go. The connection may be lost meanwhile: so what is read is no part of the link. */
 static void read_in(struct hk_link *link, struct hk_str bytes)
 {
@@ -118,7 +141,7 @@ static void read_in(struct hk_link *link, struct hk_str bytes)
     }
     bool ok = hk_buf_status(&in) == HK_OK;
     if (ok)
-        used = link->ops->read(link, all);
+        used = read_units(link, all);
     if (link->stream == stream && link->secured != was_secured && used < all.len)
         hk_link_fail(link, HK_FAULT_PROTOCOL, NULL, "the broker goes on in plain where TLS begins");
     else if (link->stream == stream &&
@@ -177,6 +200,20 @@ static void link_connect(struct hk_link *link)
     tell_lost(link, false);
 }
 
+static void link_beat(struct hk_link *link)
+{
+    char text[96];
+    hk_timer_start(link->timer, link->beat_ms);
+    if (++link->quiet <= HK_LINK_SILENT_BEATS) {
+        link->ops->beat(link);
+        hk_link_flush(link);
+        return;
+    }
+    (void)snprintf(text, sizeof text, "the broker has been silent for %u s",
+                   (unsigned)(HK_LINK_SILENT_BEATS * link->beat_ms / 1000));
+    hk_link_fail(link, HK_FAULT_RESET, NULL, text);
+}
+
 static void on_timer(void *arg)
 {
     struct hk_link *link = arg;
@@ -194,8 +231,7 @@ static void on_timer(void *arg)
         hk_link_fail(link, HK_FAULT_TIMEOUT, NULL, "timeout: the broker does not answer the greeting");
         break;
     case HK_LINK_READY:
-        hk_timer_start(link->timer, link->beat_ms);
-        link->ops->beat(link);
+        link_beat(link);
         break;
     }
 }
@@ -217,7 +253,7 @@ void hk_link_ready(struct hk_link *link)
     link->failed = 0;
     link->failure.fault = HK_FAULT_NONE;
     hk_timer_stop(link->timer);
-    if (link->ops->beat && link->beat_ms)
+    if (link->beat_ms)
         hk_timer_start(link->timer, link->beat_ms);
     for (struct hk_link_user *u = link->users, *next; u && link->phase == HK_LINK_READY; u = next) {
         next = u->next;
@@ -234,6 +270,23 @@ enum hk_code hk_link_write(struct hk_link *link, const void *bytes, size_t len)
         hk_link_fail(link, HK_FAULT_LOCAL, NULL,
                      rc == HK_NOMEM ? "out of memory" : "too many bytes wait to be sent");
     return rc;
+}
+
+bool hk_link_put(struct hk_link *link)
+{
+    struct hk_buf *out = &link->out;
+    bool secret = link->phase == HK_LINK_GREETING;
+    char *bytes = out->data;
+    size_t len = out->len;
+    enum hk_code rc = hk_buf_status(out);
+    if (rc == HK_OK)
+        rc = hk_link_write(link, bytes, len);
+    else
+        hk_link_fail(link, HK_FAULT_LOCAL, NULL, "out of memory");
+    if (secret)
+        hk_mem_wipe(bytes, len);
+    hk_buf_reset(out);
+    return rc == HK_OK;
 }
 
 void hk_link_flush(struct hk_link *link)
@@ -272,8 +325,14 @@ static void add_key(struct hk_buf *key, const char *text)
     (void)hk_buf_addc(key, '\0');
 }
 
+static uint32_t heartbeat_of(const struct hk_link_options *o)
+{
+    return o->heartbeat_s ? o->heartbeat_s : HK_LINK_HEARTBEAT_S;
+}
+
 static void make_key(const struct hk_link_options *o, struct hk_buf *key)
 {
+    (void)hk_buf_addf(key, "%" PRIu32, heartbeat_of(o));
     const char *texts[] = {o->ops->kind, o->url, o->password, o->ca_file, o->cert_file, o->key_file, o->more};
     for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++)
         add_key(key, texts[i]);
@@ -304,6 +363,7 @@ static void free_link(struct hk_link *link)
     if (link->ops->fini)
         link->ops->fini(link);
     hk_buf_fini(&link->in);
+    hk_buf_fini(&link->out);
     hk_timer_free(link->timer);
     hk_stream_tls_free(link->tls);
     hk_mem_free(link->allow);
@@ -344,11 +404,15 @@ static enum hk_code make(struct hk_loop *loop, const struct hk_link_options *o, 
         return hk_err_set(err, HK_NOMEM, "out of memory");
     link->ops = o->ops;
     link->loop = loop;
-    link->beat_ms = o->beat_ms;
+    link->heartbeat_s = heartbeat_of(o);
+    link->beat_ms = (uint64_t)link->heartbeat_s * 500;
     hk_buf_init(&link->key, KEY_MAX);
     hk_buf_init(&link->in, IN_MAX);
+    hk_buf_init(&link->out, o->ops->out_max);
     hk_rng_seed(&link->rng, hk_loop_now_ms(loop) ^ (uint64_t)(uintptr_t)link, 0);
     enum hk_code rc = read_options(link, o, err);
+    if (rc == HK_OK && o->ops->init)
+        rc = o->ops->init(link, o->arg, err);
     if (rc != HK_OK) {
         free_link(link);
         return rc;

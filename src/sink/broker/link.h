@@ -13,9 +13,12 @@
 #include "base/buf.h"
 #include "base/servers.h"
 #include "loop/loop.h"
+#include "sink/broker/bytes.h"
 #include "sink/stream/stream.h"
 
-#define HK_LINK_TEXT_MAX 640
+#define HK_LINK_TEXT_MAX     640
+#define HK_LINK_HEARTBEAT_S  10
+#define HK_LINK_SILENT_BEATS 4 /* a beat is half a heartbeat: so a broker is given two */
 
 enum hk_link_phase {
     HK_LINK_IDLE = 0, /* nobody wants it */
@@ -36,12 +39,18 @@ struct hk_link;
 
 struct hk_link_ops {
     const char *kind;
-    bool tls_later;                       /* it begins in plain: hk_link_secure when it is time */
+    size_t out_max; /* of hk_link.out: the longest that the kind composes in it */
+    bool tls_later; /* it begins in plain: hk_link_secure when it is time */
+    /* The link is new: sets up what is the kind's, from hk_link_options.arg. After an error `fini` runs. NULL: nothing to do. */
+    enum hk_code (*init)(struct hk_link *link, const void *arg, struct hk_err *err);
     void (*opened)(struct hk_link *link); /* the stream is: say hello. hk_link_ready when that is done */
-    /* Reads what is there as a whole, and returns how many bytes that took; the rest comes again with more behind it. */
-    size_t (*read)(struct hk_link *link, struct hk_str in);
+    /* Reads the first unit of `in` and acts on it, which may lose the connection. WRONG loses it. A unit that is not whole comes again
+     * with more behind it. */
+    enum hk_next (*read)(struct hk_link *link, struct hk_str in, size_t *out_used, const char **out_why);
     void (*lost)(struct hk_link *link); /* forget what belonged to the connection */
-    void (*beat)(struct hk_link *link); /* once in beat_ms while connected; NULL: never */
+    /* Writes something that the broker answers, once in beat_ms while connected. The link itself ends a connection on which nothing
+     * has come for HK_LINK_SILENT_BEATS of them. */
+    void (*beat)(struct hk_link *link);
     void (*bye)(struct hk_link *link);  /* about to be closed in peace; NULL: nothing to say */
     void (*fini)(struct hk_link *link); /* frees what the longer struct holds; NULL: nothing */
 };
@@ -63,9 +72,15 @@ struct hk_link_options {
     const char *ca_file, *cert_file, *key_file;
     const struct hk_cidr *allow;
     size_t n_allow;
-    const char *more; /* of the kind: links that differ in it are two; NULL = nothing */
-    uint64_t beat_ms;
+    const char *more;     /* of the kind: links that differ in it are two; NULL = nothing */
+    uint32_t heartbeat_s; /* 0: HK_LINK_HEARTBEAT_S */
+    const void *arg;      /* for ops->init */
 };
+
+/* The members of a kind's own options that all kinds have under these names. */
+#define HK_LINK_OPTIONS(o)                                                                                   \
+    .url = (o)->url, .password = (o)->password, .ca_file = (o)->ca_file, .cert_file = (o)->cert_file,        \
+    .key_file = (o)->key_file, .allow = (o)->allow, .n_allow = (o)->n_allow, .heartbeat_s = (o)->heartbeat_s
 
 struct hk_link {
     struct hk_loop_shared shared;
@@ -85,12 +100,17 @@ struct hk_link {
     uint64_t ready_ms;
     struct hk_stream *stream;
     struct hk_buf in;                  /* what came and is not whole yet */
+    struct hk_buf out;                 /* what the kind composes: hk_link_put */
     uint64_t sent;                     /* by the connection before */
     char address[HK_IP_TEXT_MAX + 16]; /* of the last connection; "" = there was none */
     struct hk_timer *timer;            /* the deadline of the greeting, the wait, or the next beat */
     size_t server;                     /* of the list: the one in use */
     size_t failed;                     /* servers, since one could be had */
-    uint64_t wait_ms, beat_ms;
+    uint64_t wait_ms;
+    uint32_t heartbeat_s;
+    uint64_t
+        beat_ms; /* half of it; the kind changes it to what the broker wants, before hk_link_ready; 0 = no beats */
+    unsigned quiet; /* beats since something came */
     struct hk_rng rng;
     struct hk_link_failure failure; /* the last one; fault NONE: there was none */
 };
@@ -121,6 +141,9 @@ void hk_link_learn(struct hk_link *link, const struct hk_server *server);
 void hk_link_fail(struct hk_link *link, enum hk_fault fault, const char *code, const char *text);
 /* HK_NOMEM and HK_TOOBIG have failed the link. */
 enum hk_code hk_link_write(struct hk_link *link, const void *bytes, size_t len);
+/* Writes what is in `out`, and empties it. What was written during the greeting is wiped: there may be a password in it. False: the link
+ * has failed. */
+bool hk_link_put(struct hk_link *link);
 void hk_link_flush(struct hk_link *link);
 
 #endif

@@ -9,7 +9,7 @@
 #include "sink/mqtt/impl.h"
 
 enum {
-    SILENT_BEATS = 4, /* beats are half a heartbeat */
+    OUT_MAX = 2 * 1024 * 1024,
     ADD_USER = 0x80,
     ADD_PASSWORD = 0x40,
     CLEAN_START = 0x02,
@@ -20,17 +20,6 @@ enum {
 static struct hk_mqtt_conn *of(struct hk_link *link)
 {
     return (struct hk_mqtt_conn *)link;
-}
-
-bool hk_mqtt_put(struct hk_mqtt_conn *conn)
-{
-    enum hk_code rc = hk_buf_status(&conn->out);
-    if (rc == HK_OK)
-        rc = hk_link_write(&conn->link, conn->out.data, conn->out.len);
-    else
-        hk_link_fail(&conn->link, HK_FAULT_LOCAL, NULL, "out of memory");
-    hk_buf_reset(&conn->out);
-    return rc == HK_OK;
 }
 
 enum hk_fault hk_mqtt_fault(uint8_t code)
@@ -102,23 +91,20 @@ static void on_opened(struct hk_link *link)
     hk_mqtt_text(&body, hk_str_of("MQTT"));
     hk_mqtt_u8(&body, 5);
     hk_mqtt_u8(&body, CLEAN_START | (user ? ADD_USER : 0u) | (link->password ? ADD_PASSWORD : 0u));
-    hk_mqtt_u16(&body, conn->heartbeat_s < UINT16_MAX ? conn->heartbeat_s : UINT16_MAX);
+    hk_mqtt_u16(&body, link->heartbeat_s < UINT16_MAX ? link->heartbeat_s : UINT16_MAX);
     hk_mqtt_size(&body, 0); /* no session to be kept, and no bounds of ours */
     hk_mqtt_text(&body, hk_str_of(conn->client_id ? conn->client_id : id));
     if (user)
         hk_mqtt_text(&body, hk_str_of(link->servers.user));
     if (link->password)
         hk_mqtt_text(&body, hk_str_of(link->password));
-    hk_mqtt_u8(&conn->out, HK_MQTT_CONNECT << 4);
-    hk_mqtt_size(&conn->out, body.len);
-    (void)hk_buf_add(&conn->out, body.data, body.len);
-    hk_buf_inherit(&conn->out, &body);
+    hk_mqtt_u8(&conn->link.out, HK_MQTT_CONNECT << 4);
+    hk_mqtt_size(&conn->link.out, body.len);
+    (void)hk_buf_add(&conn->link.out, body.data, body.len);
+    hk_buf_inherit(&conn->link.out, &body);
     hk_mem_wipe(body.data, body.len);
     hk_buf_fini(&body);
-    char *sent = conn->out.data;
-    size_t len = conn->out.len;
-    (void)hk_mqtt_put(conn);
-    hk_mem_wipe(sent, len);
+    (void)hk_link_put(link);
 }
 
 static void name_reason(const struct hk_mqtt_packet *p, char code[32], char words[512])
@@ -147,7 +133,7 @@ static void on_connack(struct hk_mqtt_conn *conn, const struct hk_mqtt_packet *p
     conn->maximum_packet = p->maximum_packet;
     conn->maximum_qos = p->maximum_qos;
     conn->retains = p->retains;
-    conn->link.beat_ms = (uint64_t)(p->keep_alive ? p->keep_alive : conn->heartbeat_s) * 500;
+    conn->link.beat_ms = (uint64_t)(p->keep_alive ? p->keep_alive : conn->link.heartbeat_s) * 500;
     hk_link_ready(&conn->link);
 }
 
@@ -175,10 +161,10 @@ static void release(struct hk_mqtt_conn *conn, struct hk_mqtt_slot *slot, const 
     slot->phase = HK_MQTT_RELEASED;
     if (slot->flight)
         slot->flight->returned = p->code == NOBODY;
-    hk_mqtt_u8(&conn->out, HK_MQTT_PUBREL << 4 | 2);
-    hk_mqtt_size(&conn->out, 2);
-    hk_mqtt_u16(&conn->out, p->id);
-    (void)hk_mqtt_put(conn);
+    hk_mqtt_u8(&conn->link.out, HK_MQTT_PUBREL << 4 | 2);
+    hk_mqtt_size(&conn->link.out, 2);
+    hk_mqtt_u16(&conn->link.out, p->id);
+    (void)hk_link_put(&conn->link);
 }
 
 static void on_ack(struct hk_mqtt_conn *conn, const struct hk_mqtt_packet *p)
@@ -214,73 +200,58 @@ static void on_packet(struct hk_mqtt_conn *conn, const struct hk_mqtt_packet *p)
         on_ack(conn, p);
 }
 
-static size_t on_read(struct hk_link *link, struct hk_str in)
+static enum hk_next on_read(struct hk_link *link, struct hk_str in, size_t *used, const char **why)
 {
-    struct hk_mqtt_conn *conn = of(link);
-    const struct hk_stream *stream = link->stream;
-    size_t at = 0;
-    conn->quiet = 0;
-    while (link->stream == stream && at < in.len) {
-        struct hk_mqtt_packet packet;
-        const char *why = "";
-        size_t used = 0;
-        enum hk_mqtt_next next =
-            hk_mqtt_read((struct hk_str){in.ptr + at, in.len - at}, &packet, &used, &why);
-        if (next == HK_MQTT_MORE)
-            break;
-        if (next == HK_MQTT_WRONG) {
-            hk_link_fail(link, HK_FAULT_PROTOCOL, NULL, why);
-            break;
-        }
-        at += used;
-        on_packet(conn, &packet);
-    }
-    return at;
+    struct hk_mqtt_packet packet;
+    enum hk_mqtt_next next = hk_mqtt_read(in, &packet, used, why);
+    if (next == HK_MQTT_WHOLE)
+        on_packet(of(link), &packet);
+    return (enum hk_next)next;
 }
 
 /* ---- the link ---- */
 
+static enum hk_code on_init(struct hk_link *link, const void *arg, struct hk_err *err)
+{
+    const struct hk_mqtt_options *o = arg;
+    char **id = &of(link)->client_id;
+    *id = o->client_id ? hk_mem_strdup(o->client_id) : NULL;
+    return o->client_id && !*id ? hk_err_set(err, HK_NOMEM, "out of memory") : HK_OK;
+}
+
 static void on_lost(struct hk_link *link)
 {
     struct hk_mqtt_conn *conn = of(link);
-    hk_buf_reset(&conn->out);
     memset(conn->slots, 0, sizeof conn->slots);
     conn->n_used = conn->receive_maximum = 0;
-    conn->quiet = 0;
+}
+
+/* A packet without a body. */
+static void put_empty(struct hk_link *link, enum hk_mqtt_type type)
+{
+    hk_mqtt_u8(&link->out, (unsigned)type << 4);
+    hk_mqtt_size(&link->out, 0);
+    (void)hk_link_put(link);
 }
 
 static void on_beat(struct hk_link *link)
 {
-    struct hk_mqtt_conn *conn = of(link);
-    char text[96];
-    if (++conn->quiet > SILENT_BEATS) {
-        (void)snprintf(text, sizeof text, "the server has been silent for %u s",
-                       (unsigned)(SILENT_BEATS * link->beat_ms / 1000));
-        hk_link_fail(link, HK_FAULT_RESET, NULL, text);
-        return;
-    }
-    hk_mqtt_u8(&conn->out, HK_MQTT_PINGREQ << 4);
-    hk_mqtt_size(&conn->out, 0);
-    if (hk_mqtt_put(conn))
-        hk_link_flush(link);
+    put_empty(link, HK_MQTT_PINGREQ);
 }
 
 static void on_bye(struct hk_link *link)
 {
-    struct hk_mqtt_conn *conn = of(link);
-    hk_mqtt_u8(&conn->out, HK_MQTT_DISCONNECT << 4);
-    hk_mqtt_size(&conn->out, 0);
-    (void)hk_mqtt_put(conn);
+    put_empty(link, HK_MQTT_DISCONNECT);
 }
 
 static void on_fini(struct hk_link *link)
 {
-    struct hk_mqtt_conn *conn = of(link);
-    hk_buf_fini(&conn->out);
-    hk_mem_free(conn->client_id);
+    hk_mem_free(of(link)->client_id);
 }
 
 const struct hk_link_ops hk_mqtt_conn_ops = {.kind = "mqtt",
+                                             .out_max = OUT_MAX,
+                                             .init = on_init,
                                              .opened = on_opened,
                                              .read = on_read,
                                              .lost = on_lost,

@@ -24,9 +24,7 @@ struct hk_mqtt_slot {
 
 struct hk_mqtt_conn {
     struct hk_link link;
-    struct hk_buf out;
     char *client_id; /* NULL: one of our own making */
-    uint32_t heartbeat_s;
     struct hk_mqtt_slot slots[HK_MQTT_IDS + 1];
     size_t n_used, next; /* next: where to look for a free one */
     size_t receive_maximum;
@@ -34,7 +32,6 @@ struct hk_mqtt_conn {
     uint8_t maximum_qos;
     bool retains;
     uint64_t sequence; /* of confirmed messages, on this connection */
-    unsigned quiet;    /* beats since something came */
 };
 
 struct hk_mqtt_sink {
@@ -43,20 +40,16 @@ struct hk_mqtt_sink {
     char *topic;
     unsigned qos;
     bool retain, require_subscriber;
-    struct hk_buf name;
 };
 
 extern const struct hk_link_ops hk_mqtt_conn_ops;
 extern const struct hk_broker_ops hk_mqtt_broker_ops;
 extern const struct hk_fields_rule hk_mqtt_fields;
 
-bool hk_mqtt_put(struct hk_mqtt_conn *conn); /* writes conn->out, and empties it */
 bool hk_mqtt_has_slot(const struct hk_mqtt_conn *conn);
 /* A free identifier. There must be one. */
 uint16_t hk_mqtt_take_slot(struct hk_mqtt_conn *conn, struct hk_flight *f);
 enum hk_code hk_mqtt_publish(struct hk_broker *b, struct hk_flight *f, struct hk_err *err);
-/* The topic for this message, in m->name. */
-struct hk_str hk_mqtt_topic(struct hk_mqtt_sink *m, const struct hk_message *msg);
 /* What a reason code means. */
 enum hk_fault hk_mqtt_fault(uint8_t code);
 

@@ -4,7 +4,6 @@
 
 #include "base/show.h"
 #include "base/str.h"
-#include "payload/names.h"
 #include "sink/mqtt/impl.h"
 
 enum {
@@ -24,14 +23,6 @@ const struct hk_fields_rule hk_mqtt_fields = {
     .ce_prefix = "ce-",
     .reserved = reserved,
 };
-
-struct hk_str hk_mqtt_topic(struct hk_mqtt_sink *m, const struct hk_message *msg)
-{
-    const struct hk_name_values values = {msg->event_type, msg->key, hk_str_of(m->broker.name)};
-    hk_buf_reset(&m->name);
-    hk_name_expand(hk_str_of(m->topic), &values, &m->name);
-    return hk_buf_str(&m->name);
-}
 
 /* Texts of MQTT are UTF-8 without control characters: a broker may end the connection for less. */
 static enum hk_code check_texts(const struct hk_fields *fields, const struct hk_message *msg,
@@ -73,36 +64,36 @@ static bool put(struct hk_mqtt_sink *m, struct hk_flight *f, const struct hk_buf
 {
     struct hk_mqtt_conn *conn = m->conn;
     struct hk_str payload = f->msg->payload;
-    hk_mqtt_u8(&conn->out, HK_MQTT_PUBLISH << 4 | m->qos << 1 | (m->retain ? 1u : 0u));
-    hk_mqtt_size(&conn->out, len);
-    hk_mqtt_text(&conn->out, hk_buf_str(&m->name));
-    hk_mqtt_u16(&conn->out, hk_mqtt_take_slot(conn, f));
-    hk_mqtt_size(&conn->out, properties->len);
-    (void)hk_buf_add(&conn->out, properties->data, properties->len);
-    return hk_mqtt_put(conn) && hk_link_write(&conn->link, payload.ptr, payload.len) == HK_OK;
+    hk_mqtt_u8(&conn->link.out, HK_MQTT_PUBLISH << 4 | m->qos << 1 | (m->retain ? 1u : 0u));
+    hk_mqtt_size(&conn->link.out, len);
+    hk_mqtt_text(&conn->link.out, hk_buf_str(&m->broker.target));
+    hk_mqtt_u16(&conn->link.out, hk_mqtt_take_slot(conn, f));
+    hk_mqtt_size(&conn->link.out, properties->len);
+    (void)hk_buf_add(&conn->link.out, properties->data, properties->len);
+    return hk_link_put(&conn->link) && hk_link_write(&conn->link, payload.ptr, payload.len) == HK_OK;
 }
 
 enum hk_code hk_mqtt_publish(struct hk_broker *b, struct hk_flight *f, struct hk_err *err)
 {
     struct hk_mqtt_sink *m = (struct hk_mqtt_sink *)b;
     char shown[HK_SHOW_MAX];
-    struct hk_buf properties;
-    hk_buf_init(&properties, (size_t)1024 * 1024);
+    struct hk_buf *properties = &b->scratch;
+    hk_buf_reset(properties);
     enum hk_code rc = hk_fields_make(&b->fields, &hk_mqtt_fields, b->ce_source, f->msg, f->attempt, err);
-    struct hk_str topic = hk_mqtt_topic(m, f->msg);
-    if (rc == HK_OK && (hk_buf_status(&m->name) != HK_OK || !hk_mqtt_topic_ok(topic)))
+    struct hk_str topic = hk_broker_target(b, m->topic, f->msg);
+    if (rc == HK_OK && (hk_buf_status(&m->broker.target) != HK_OK || !hk_mqtt_topic_ok(topic)))
         rc = hk_err_set(err, HK_INVALID, "topic %s cannot be published to", hk_show(topic, shown));
     if (rc == HK_OK)
         rc = check_texts(&b->fields, f->msg, err);
     if (rc == HK_OK)
-        add_properties(&b->fields, f->msg, &properties);
-    if (rc == HK_OK && hk_buf_status(&properties) != HK_OK)
+        add_properties(&b->fields, f->msg, properties);
+    if (rc == HK_OK && hk_buf_status(properties) != HK_OK)
         rc = hk_err_set(err, HK_NOMEM, "out of memory");
-    size_t len = 2 + topic.len + 2 + hk_mqtt_size_len(properties.len) + properties.len + f->msg->payload.len;
+    size_t len =
+        2 + topic.len + 2 + hk_mqtt_size_len(properties->len) + properties->len + f->msg->payload.len;
     if (rc == HK_OK)
         rc = check_limits(m, 1 + hk_mqtt_size_len(len) + len, err);
-    if (rc == HK_OK && !put(m, f, &properties, len))
+    if (rc == HK_OK && !put(m, f, properties, len))
         rc = hk_err_set(err, HK_NOMEM, "out of memory"); /* and the link has failed */
-    hk_buf_fini(&properties);
     return rc;
 }

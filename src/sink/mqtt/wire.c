@@ -11,39 +11,12 @@ enum {
 
 /* ---- reading ---- */
 
-struct reader {
-    struct hk_str rest;
-    bool cut;
-};
-
-static struct hk_str take_bytes(struct reader *r, size_t n)
-{
-    struct hk_str s = {r->rest.ptr, n};
-    if (r->rest.len < n) {
-        r->cut = true;
-        r->rest.len = 0;
-        return (struct hk_str){"", 0};
-    }
-    r->rest.ptr += n;
-    r->rest.len -= n;
-    return s;
-}
-
-static uint32_t take(struct reader *r, size_t n)
-{
-    struct hk_str s = take_bytes(r, n);
-    uint32_t v = 0;
-    for (size_t i = 0; i < s.len; i++)
-        v = v << 8 | (unsigned char)s.ptr[i];
-    return v;
-}
-
 /* A variable byte integer. False: it is longer than the protocol allows; cut: it is not all there. */
-static bool take_size(struct reader *r, size_t *out)
+static bool take_size(struct hk_bytes *r, size_t *out)
 {
     size_t v = 0;
     for (unsigned i = 0; i < SIZE_BYTES_MAX; i++) {
-        uint32_t byte = take(r, 1);
+        unsigned byte = (unsigned)hk_bytes_take(r, 1);
         v |= (size_t)(byte & 0x7f) << 7 * i;
         if (r->cut || !(byte & 0x80)) {
             *out = v;
@@ -111,53 +84,53 @@ static void note(struct hk_mqtt_packet *p, uint32_t id, uint32_t number, struct 
         p->retains = number != 0;
 }
 
-static bool read_property(struct reader *r, struct hk_mqtt_packet *p)
+static bool read_property(struct hk_bytes *r, struct hk_mqtt_packet *p)
 {
-    uint32_t id = take(r, 1);
+    uint32_t id = (uint32_t)hk_bytes_take(r, 1);
     int shape = shape_of(id);
     size_t number = 0;
     struct hk_str text = {"", 0};
     if (shape > 0)
-        number = take(r, (size_t)shape);
+        number = hk_bytes_take(r, (size_t)shape);
     else if (shape == -3)
         return take_size(r, &number);
     else if (shape < 0)
-        text = take_bytes(r, take(r, 2));
+        text = hk_bytes_take_text(r, hk_bytes_take(r, 2));
     if (shape == -2)
-        text = take_bytes(r, take(r, 2));
+        text = hk_bytes_take_text(r, hk_bytes_take(r, 2));
     note(p, id, (uint32_t)number, text);
     return shape != 0;
 }
 
-static bool read_properties(struct reader *r, struct hk_mqtt_packet *p)
+static bool read_properties(struct hk_bytes *r, struct hk_mqtt_packet *p)
 {
     size_t len = 0;
     if (!r->rest.len) /* all have their defaults */
         return true;
     if (!take_size(r, &len))
         return false;
-    struct reader properties = {.rest = take_bytes(r, len)};
+    struct hk_bytes properties = {.rest = hk_bytes_take_text(r, len)};
     while (properties.rest.len)
         if (!read_property(&properties, p) || properties.cut)
             return false;
     return true;
 }
 
-static bool read_body(struct reader *r, struct hk_mqtt_packet *p)
+static bool read_body(struct hk_bytes *r, struct hk_mqtt_packet *p)
 {
     switch (p->type) {
     case HK_MQTT_CONNACK:
-        (void)take(r, 1); /* whether there was a session */
-        p->code = (uint8_t)take(r, 1);
+        (void)hk_bytes_take(r, 1); /* whether there was a session */
+        p->code = (uint8_t)hk_bytes_take(r, 1);
         return read_properties(r, p) && !r->cut && p->receive_maximum;
     case HK_MQTT_PUBACK:
     case HK_MQTT_PUBREC:
     case HK_MQTT_PUBCOMP:
-        p->id = (uint16_t)take(r, 2);
-        p->code = r->rest.len ? (uint8_t)take(r, 1) : 0;
+        p->id = (uint16_t)hk_bytes_take(r, 2);
+        p->code = r->rest.len ? (uint8_t)hk_bytes_take(r, 1) : 0;
         return read_properties(r, p) && !r->cut;
     case HK_MQTT_DISCONNECT:
-        p->code = r->rest.len ? (uint8_t)take(r, 1) : 0;
+        p->code = r->rest.len ? (uint8_t)hk_bytes_take(r, 1) : 0;
         return read_properties(r, p) && !r->cut;
     case HK_MQTT_PINGRESP:
         return true;
@@ -173,9 +146,9 @@ static bool read_body(struct reader *r, struct hk_mqtt_packet *p)
 enum hk_mqtt_next hk_mqtt_read(struct hk_str in, struct hk_mqtt_packet *out, size_t *out_used,
                                const char **out_why)
 {
-    struct reader r = {.rest = in};
+    struct hk_bytes r = {.rest = in};
     size_t len = 0;
-    uint32_t first = take(&r, 1);
+    unsigned first = (unsigned)hk_bytes_take(&r, 1);
     *out_why = "the server says something other than MQTT 5";
     if (r.cut)
         return HK_MQTT_MORE;
@@ -195,7 +168,7 @@ enum hk_mqtt_next hk_mqtt_read(struct hk_str in, struct hk_mqtt_packet *out, siz
     }
     if (r.rest.len < len)
         return HK_MQTT_MORE;
-    struct reader body = {.rest = take_bytes(&r, len)};
+    struct hk_bytes body = {.rest = hk_bytes_take_text(&r, len)};
     struct hk_mqtt_packet packet = {.type = (enum hk_mqtt_type)type,
                                     .reason = {"", 0},
                                     .receive_maximum = 65535,
@@ -277,33 +250,25 @@ bool hk_mqtt_topic_ok(struct hk_str s)
 
 /* ---- writing ---- */
 
-static void put(struct hk_buf *out, uint32_t v, size_t n)
-{
-    char bytes[4];
-    for (size_t i = 0; i < n; i++)
-        bytes[i] = (char)(v >> 8 * (n - 1 - i) & 0xff);
-    (void)hk_buf_add(out, bytes, n);
-}
-
 void hk_mqtt_u8(struct hk_buf *out, unsigned v)
 {
-    put(out, v, 1);
+    hk_bytes_put(out, v, 1);
 }
 
 void hk_mqtt_u16(struct hk_buf *out, unsigned v)
 {
-    put(out, v, 2);
+    hk_bytes_put(out, v, 2);
 }
 
 void hk_mqtt_u32(struct hk_buf *out, uint32_t v)
 {
-    put(out, v, 4);
+    hk_bytes_put(out, v, 4);
 }
 
 void hk_mqtt_size(struct hk_buf *out, size_t n)
 {
     do {
-        put(out, (uint32_t)((n & 0x7f) | (n > 0x7f ? 0x80 : 0)), 1);
+        hk_bytes_put(out, (uint32_t)((n & 0x7f) | (n > 0x7f ? 0x80 : 0)), 1);
         n >>= 7;
     } while (n);
 }
@@ -316,13 +281,13 @@ size_t hk_mqtt_size_len(size_t n)
 void hk_mqtt_text(struct hk_buf *out, struct hk_str s)
 {
     size_t len = s.len < HK_MQTT_TEXT_MAX ? s.len : HK_MQTT_TEXT_MAX;
-    put(out, (uint32_t)len, 2);
+    hk_bytes_put(out, (uint32_t)len, 2);
     (void)hk_buf_add(out, s.ptr, len);
 }
 
 void hk_mqtt_pair(struct hk_buf *out, struct hk_str name, struct hk_str value)
 {
-    put(out, HK_MQTT_USER_PROPERTY, 1);
+    hk_bytes_put(out, HK_MQTT_USER_PROPERTY, 1);
     hk_mqtt_text(out, name);
     hk_mqtt_text(out, value);
 }

@@ -10,6 +10,7 @@
 #include <hikyaku/facts.h>
 
 #include "base/buf.h"
+#include "sink/broker/bytes.h"
 
 #define HK_MQTT_IN_MAX   65536u /* of a packet: those to us are short */
 #define HK_MQTT_TEXT_MAX 65535u
@@ -53,9 +54,9 @@ struct hk_mqtt_packet {
 };
 
 enum hk_mqtt_next {
-    HK_MQTT_WHOLE = 0,
-    HK_MQTT_MORE,
-    HK_MQTT_WRONG
+    HK_MQTT_WHOLE = HK_NEXT_WHOLE,
+    HK_MQTT_MORE = HK_NEXT_MORE,
+    HK_MQTT_WRONG = HK_NEXT_WRONG
 };
 
 enum hk_mqtt_next hk_mqtt_read(struct hk_str in, struct hk_mqtt_packet *out, size_t *out_used,

@@ -11,7 +11,8 @@
 #include "sink/nats/impl.h"
 
 enum {
-    SILENT_BEATS = 4 /* beats are half a heartbeat */
+    OUT_MAX = 640 * 1024,
+    JWT_MAX = 64 * 1024
 };
 
 #define ASK_STREAMS "$JS.API.STREAM.NAMES"
@@ -20,17 +21,6 @@ enum {
 static struct hk_nats_conn *of(struct hk_link *link)
 {
     return (struct hk_nats_conn *)link;
-}
-
-bool hk_nats_put(struct hk_nats_conn *conn)
-{
-    enum hk_code rc = hk_buf_status(&conn->out);
-    if (rc == HK_OK)
-        rc = hk_link_write(&conn->link, conn->out.data, conn->out.len);
-    else
-        hk_link_fail(&conn->link, HK_FAULT_LOCAL, NULL, "out of memory");
-    hk_buf_reset(&conn->out);
-    return rc == HK_OK;
 }
 
 /* ---- what errors mean ---- */
@@ -102,8 +92,8 @@ static void add_login(struct hk_nats_conn *conn, struct hk_json *json, struct hk
 static void add_connect(struct hk_nats_conn *conn, struct hk_buf *signature)
 {
     struct hk_json json;
-    (void)hk_buf_adds(&conn->out, "CONNECT ");
-    hk_json_init(&json, &conn->out, false);
+    (void)hk_buf_adds(&conn->link.out, "CONNECT ");
+    hk_json_init(&json, &conn->link.out, false);
     hk_json_object(&json);
     static const char *const on[] = {"headers", "no_responders"}, *const off[] = {"verbose", "pedantic"};
     for (size_t i = 0; i < 2; i++) {
@@ -132,13 +122,10 @@ static void greet(struct hk_nats_conn *conn)
     (void)snprintf(conn->prefix, sizeof conn->prefix, "%s.hk%016" PRIx64, conn->inbox,
                    hk_rng_next(&conn->link.rng));
     add_connect(conn, &signature);
-    (void)hk_buf_addf(&conn->out, "\r\nSUB %s.* 1\r\nPING\r\n", conn->prefix);
+    (void)hk_buf_addf(&conn->link.out, "\r\nSUB %s.* 1\r\nPING\r\n", conn->prefix);
     hk_buf_fini(&signature);
     conn->greeted = true;
-    char *sent = conn->out.data;
-    size_t len = conn->out.len;
-    (void)hk_nats_put(conn);
-    hk_mem_wipe(sent, len);
+    (void)hk_link_put(&conn->link);
 }
 
 static void learn(void *arg, struct hk_str url)
@@ -199,12 +186,12 @@ static void ask_for_stream(struct hk_nats_conn *conn, struct hk_flight *f)
     hk_json_init(&json, &ask, false);
     hk_json_object(&json);
     hk_json_key(&json, "subject");
-    hk_json_str(&json, hk_nats_subject(n, f->msg));
+    hk_json_str(&json, hk_broker_target(f->sink, n->subject, f->msg));
     hk_json_end(&json);
-    (void)hk_buf_addf(&conn->out, "PUB " ASK_STREAMS " %s.q%" PRIu64 " %zu\r\n%s\r\n", conn->prefix,
+    (void)hk_buf_addf(&conn->link.out, "PUB " ASK_STREAMS " %s.q%" PRIu64 " %zu\r\n%s\r\n", conn->prefix,
                       f->number, ask.len, hk_buf_cstr(&ask));
     hk_buf_fini(&ask);
-    (void)hk_nats_put(conn);
+    (void)hk_link_put(&conn->link);
 }
 
 static void end_unheard(struct hk_nats_conn *conn, struct hk_flight *f, bool there)
@@ -265,7 +252,7 @@ static void on_answer(struct hk_nats_conn *conn, const struct hk_nats_op *op)
 static bool has_subject(struct hk_flight *f, struct hk_str words)
 {
     char quoted[1100];
-    struct hk_str subject = hk_nats_subject((struct hk_nats_sink *)f->sink, f->msg);
+    struct hk_str subject = hk_broker_target(f->sink, ((struct hk_nats_sink *)f->sink)->subject, f->msg);
     int len = snprintf(quoted, sizeof quoted, "\"%.*s\"", (int)subject.len, subject.ptr);
     return len > 0 && (size_t)len < sizeof quoted &&
            hk_str_containsi(words, (struct hk_str){quoted, (size_t)len});
@@ -328,31 +315,30 @@ static void on_op(struct hk_nats_conn *conn, const struct hk_nats_op *op)
     }
 }
 
-static size_t on_read(struct hk_link *link, struct hk_str in)
+static enum hk_next on_read(struct hk_link *link, struct hk_str in, size_t *used, const char **why)
 {
-    struct hk_nats_conn *conn = of(link);
-    const struct hk_stream *stream = link->stream;
-    bool secured = link->secured;
-    size_t at = 0;
-    conn->quiet = 0;
-    while (link->stream == stream && link->secured == secured && at < in.len) {
-        struct hk_nats_op op;
-        const char *why = "";
-        size_t used = 0;
-        enum hk_nats_next next = hk_nats_read((struct hk_str){in.ptr + at, in.len - at}, &op, &used, &why);
-        if (next == HK_NATS_MORE)
-            break;
-        if (next == HK_NATS_WRONG) {
-            hk_link_fail(link, HK_FAULT_PROTOCOL, NULL, why);
-            break;
-        }
-        at += used;
-        on_op(conn, &op);
-    }
-    return at;
+    struct hk_nats_op op;
+    enum hk_nats_next next = hk_nats_read(in, &op, used, why);
+    if (next == HK_NATS_WHOLE)
+        on_op(of(link), &op);
+    return (enum hk_next)next;
 }
 
 /* ---- the link ---- */
+
+static enum hk_code on_init(struct hk_link *link, const void *arg, struct hk_err *err)
+{
+    struct hk_nats_conn *conn = of(link);
+    const struct hk_nats_options *o = arg;
+    hk_buf_init(&conn->jwt, JWT_MAX);
+    hk_flights_reset(&conn->flights, 1);
+    conn->inbox = hk_mem_strdup(o->inbox ? o->inbox : HK_NATS_INBOX);
+    conn->token = o->token ? hk_mem_strdup(o->token) : NULL;
+    conn->has_key = o->creds_file != NULL;
+    if (!conn->inbox || (o->token && !conn->token))
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    return o->creds_file ? hk_nkey_load(o->creds_file, &conn->jwt, &conn->key, err) : HK_OK;
+}
 
 /* Its server speaks first. By TLS it has spoken in plain already. */
 static void on_opened(struct hk_link *link)
@@ -364,30 +350,18 @@ static void on_opened(struct hk_link *link)
 static void on_lost(struct hk_link *link)
 {
     struct hk_nats_conn *conn = of(link);
-    hk_buf_reset(&conn->out);
     conn->greeted = false;
-    conn->quiet = 0;
     hk_flights_reset(&conn->flights, 1);
 }
 
 static void on_beat(struct hk_link *link)
 {
-    struct hk_nats_conn *conn = of(link);
-    char text[96];
-    if (++conn->quiet > SILENT_BEATS) {
-        (void)snprintf(text, sizeof text, "the server has been silent for %u s",
-                       (unsigned)(SILENT_BEATS * link->beat_ms / 1000));
-        hk_link_fail(link, HK_FAULT_RESET, NULL, text);
-        return;
-    }
-    if (hk_link_write(link, "PING\r\n", 6) == HK_OK)
-        hk_link_flush(link);
+    (void)hk_link_write(link, "PING\r\n", 6);
 }
 
 static void on_fini(struct hk_link *link)
 {
     struct hk_nats_conn *conn = of(link);
-    hk_buf_fini(&conn->out);
     hk_flights_fini(&conn->flights);
     if (conn->token)
         hk_mem_wipe(conn->token, strlen(conn->token));
@@ -398,6 +372,8 @@ static void on_fini(struct hk_link *link)
 }
 
 const struct hk_link_ops hk_nats_conn_ops = {.kind = "nats",
+                                             .out_max = OUT_MAX,
+                                             .init = on_init,
                                              .tls_later = true,
                                              .opened = on_opened,
                                              .read = on_read,

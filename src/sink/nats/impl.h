@@ -8,9 +8,10 @@
 #include "sink/nats/nkey.h"
 #include "sink/nats/wire.h"
 
+#define HK_NATS_INBOX "_INBOX" /* by default */
+
 struct hk_nats_conn {
     struct hk_link link;
-    struct hk_buf out;
     struct hk_nats_info info;
     struct hk_flights flights; /* of all destinations: answers come by number */
     char *token, *inbox;       /* token NULL: none */
@@ -18,7 +19,6 @@ struct hk_nats_conn {
     bool has_key, greeted;     /* greeted: INFO has come, CONNECT is out */
     struct hk_nkey key;
     struct hk_buf jwt;
-    unsigned quiet; /* beats since something came */
 };
 
 struct hk_nats_sink {
@@ -26,17 +26,13 @@ struct hk_nats_sink {
     struct hk_nats_conn *conn;
     char *subject;
     bool id_with_destination;
-    struct hk_buf name;
 };
 
 extern const struct hk_link_ops hk_nats_conn_ops;
 extern const struct hk_broker_ops hk_nats_broker_ops;
 extern const struct hk_fields_rule hk_nats_fields;
 
-bool hk_nats_put(struct hk_nats_conn *conn); /* writes conn->out, and empties it */
 enum hk_code hk_nats_publish(struct hk_broker *b, struct hk_flight *f, struct hk_err *err);
-/* The subject for this message, in n->name. */
-struct hk_str hk_nats_subject(struct hk_nats_sink *n, const struct hk_message *msg);
 /* What an answer of JetStream with an error means. */
 enum hk_fault hk_nats_fault(int64_t code, int64_t err_code);
 /* What -ERR with these words means for the connection; HK_FAULT_NONE: nothing. */

@@ -4,7 +4,6 @@
 
 #include "base/show.h"
 #include "base/str.h"
-#include "payload/names.h"
 #include "sink/http/header.h"
 #include "sink/nats/impl.h"
 
@@ -21,14 +20,6 @@ const struct hk_fields_rule hk_nats_fields = {
     .ce_prefix = "ce-",
     .reserved = reserved,
 };
-
-struct hk_str hk_nats_subject(struct hk_nats_sink *n, const struct hk_message *msg)
-{
-    const struct hk_name_values values = {msg->event_type, msg->key, hk_str_of(n->broker.name)};
-    hk_buf_reset(&n->name);
-    hk_name_expand(hk_str_of(n->subject), &values, &n->name);
-    return hk_buf_str(&n->name);
-}
 
 /* A line break in one of them would be a header of somebody else's making. */
 static enum hk_code check_values(const struct hk_fields *fields, const struct hk_message *msg,
@@ -68,8 +59,8 @@ static enum hk_code make(struct hk_nats_sink *n, const struct hk_flight *f, stru
     struct hk_nats_conn *conn = n->conn;
     const struct hk_message *msg = f->msg;
     char shown[HK_SHOW_MAX];
-    struct hk_str subject = hk_nats_subject(n, msg);
-    if (hk_buf_status(&n->name) != HK_OK || !hk_nats_subject_ok(subject))
+    struct hk_str subject = hk_broker_target(&n->broker, n->subject, msg);
+    if (hk_buf_status(&n->broker.target) != HK_OK || !hk_nats_subject_ok(subject))
         return hk_err_set(err, HK_INVALID, "subject %s cannot be published to: it must be words between dots",
                           hk_show(subject, shown));
     enum hk_code rc =
@@ -91,24 +82,23 @@ static enum hk_code make(struct hk_nats_sink *n, const struct hk_flight *f, stru
 static bool put(struct hk_nats_sink *n, const struct hk_flight *f, const struct hk_buf *head)
 {
     struct hk_nats_conn *conn = n->conn;
-    struct hk_str subject = hk_buf_str(&n->name), payload = f->msg->payload;
-    (void)hk_buf_addf(&conn->out, "HPUB %.*s %s.%" PRIu64 " %zu %zu\r\n", (int)subject.len, subject.ptr,
+    struct hk_str subject = hk_buf_str(&n->broker.target), payload = f->msg->payload;
+    (void)hk_buf_addf(&conn->link.out, "HPUB %.*s %s.%" PRIu64 " %zu %zu\r\n", (int)subject.len, subject.ptr,
                       conn->prefix, f->number, head->len, head->len + payload.len);
-    (void)hk_buf_add(&conn->out, head->data, head->len);
-    return hk_nats_put(conn) && hk_link_write(&conn->link, payload.ptr, payload.len) == HK_OK &&
+    (void)hk_buf_add(&conn->link.out, head->data, head->len);
+    return hk_link_put(&conn->link) && hk_link_write(&conn->link, payload.ptr, payload.len) == HK_OK &&
            hk_link_write(&conn->link, "\r\n", 2) == HK_OK;
 }
 
 enum hk_code hk_nats_publish(struct hk_broker *b, struct hk_flight *f, struct hk_err *err)
 {
     struct hk_nats_sink *n = (struct hk_nats_sink *)b;
-    struct hk_buf head;
-    hk_buf_init(&head, (size_t)512 * 1024);
-    enum hk_code rc = make(n, f, &head, err);
+    struct hk_buf *head = &b->scratch;
+    hk_buf_reset(head);
+    enum hk_code rc = make(n, f, head, err);
     if (rc == HK_OK && !hk_flights_add(&n->conn->flights, f))
         rc = hk_err_set(err, HK_NOMEM, "the server leaves too many messages without an answer");
-    if (rc == HK_OK && !put(n, f, &head))
+    if (rc == HK_OK && !put(n, f, head))
         rc = hk_err_set(err, HK_NOMEM, "out of memory"); /* and the link has failed */
-    hk_buf_fini(&head);
     return rc;
 }

@@ -9,6 +9,8 @@
 
 #include <hikyaku/facts.h>
 
+#include "sink/broker/bytes.h"
+
 #define HK_NATS_LINE_MAX    65536u /* INFO of a large cluster is long */
 #define HK_NATS_MESSAGE_MAX 65536u /* answers to us are short */
 #define HK_NATS_WORD_MAX    256
@@ -31,9 +33,9 @@ struct hk_nats_op {
 };
 
 enum hk_nats_next {
-    HK_NATS_WHOLE = 0,
-    HK_NATS_MORE,
-    HK_NATS_WRONG
+    HK_NATS_WHOLE = HK_NEXT_WHOLE,
+    HK_NATS_MORE = HK_NEXT_MORE,
+    HK_NATS_WRONG = HK_NEXT_WRONG
 };
 
 enum hk_nats_next hk_nats_read(struct hk_str in, struct hk_nats_op *out, size_t *out_used,

@@ -8,24 +8,12 @@
 #include "sink/redis/impl.h"
 
 enum {
-    SILENT_BEATS = 4 /* beats are half a heartbeat */
+    OUT_MAX = 512 * 1024
 };
 
 static struct hk_redis_conn *of(struct hk_link *link)
 {
     return (struct hk_redis_conn *)link;
-}
-
-bool hk_redis_put(struct hk_redis_conn *conn)
-{
-    enum hk_code rc = hk_buf_status(&conn->out);
-    if (rc == HK_OK)
-        rc = hk_link_write(&conn->link, conn->out.data, conn->out.len);
-    else
-        hk_link_fail(&conn->link, HK_FAULT_LOCAL, NULL, "out of memory");
-    hk_mem_wipe(conn->out.data, conn->out.len); /* there may be a password in it */
-    hk_buf_reset(&conn->out);
-    return rc == HK_OK;
 }
 
 /* ---- what errors mean ---- */
@@ -69,21 +57,21 @@ static void on_opened(struct hk_link *link)
     conn->greetings = 1;
     if (link->password) {
         conn->greetings++;
-        hk_resp_begin(&conn->out, servers->user[0] ? 3 : 2);
-        hk_resp_text(&conn->out, "AUTH");
+        hk_resp_begin(&conn->link.out, servers->user[0] ? 3 : 2);
+        hk_resp_text(&conn->link.out, "AUTH");
         if (servers->user[0])
-            hk_resp_text(&conn->out, servers->user);
-        hk_resp_text(&conn->out, link->password);
+            hk_resp_text(&conn->link.out, servers->user);
+        hk_resp_text(&conn->link.out, link->password);
     }
     if (servers->path[0] && strcmp(servers->path, "0") != 0) {
         conn->greetings++;
-        hk_resp_begin(&conn->out, 2);
-        hk_resp_text(&conn->out, "SELECT");
-        hk_resp_text(&conn->out, servers->path);
+        hk_resp_begin(&conn->link.out, 2);
+        hk_resp_text(&conn->link.out, "SELECT");
+        hk_resp_text(&conn->link.out, servers->path);
     }
-    hk_resp_begin(&conn->out, 1);
-    hk_resp_text(&conn->out, "PING");
-    (void)hk_redis_put(conn);
+    hk_resp_begin(&conn->link.out, 1);
+    hk_resp_text(&conn->link.out, "PING");
+    (void)hk_link_put(&conn->link);
 }
 
 static void copy_text(char *out, size_t room, struct hk_str s)
@@ -163,67 +151,60 @@ static void on_reply(struct hk_redis_conn *conn, const struct hk_resp *reply)
     hk_broker_pump(b);
 }
 
-static size_t on_read(struct hk_link *link, struct hk_str in)
+static enum hk_next on_read(struct hk_link *link, struct hk_str in, size_t *used, const char **why)
 {
-    struct hk_redis_conn *conn = of(link);
-    const struct hk_stream *stream = link->stream;
-    size_t at = 0;
-    conn->quiet = 0;
-    while (link->stream == stream && at < in.len) {
-        struct hk_resp reply;
-        const char *why = "";
-        size_t used = 0;
-        enum hk_resp_next next = hk_resp_read((struct hk_str){in.ptr + at, in.len - at}, &reply, &used, &why);
-        if (next == HK_RESP_MORE)
-            break;
-        if (next == HK_RESP_WRONG) {
-            hk_link_fail(link, HK_FAULT_PROTOCOL, NULL, why);
-            break;
-        }
-        at += used;
-        if (link->phase == HK_LINK_GREETING)
-            on_greeting(conn, &reply);
-        else
-            on_reply(conn, &reply);
-    }
-    return at;
+    struct hk_resp reply;
+    enum hk_resp_next next = hk_resp_read(in, &reply, used, why);
+    if (next == HK_RESP_WHOLE && link->phase == HK_LINK_GREETING)
+        on_greeting(of(link), &reply);
+    else if (next == HK_RESP_WHOLE)
+        on_reply(of(link), &reply);
+    return (enum hk_next)next;
 }
 
 /* ---- the link ---- */
 
-static void on_lost(struct hk_link *link)
+/* Replies are counted from 1 on each connection. */
+static void count_anew(struct hk_redis_conn *conn)
 {
-    struct hk_redis_conn *conn = of(link);
-    hk_buf_reset(&conn->out);
-    conn->quiet = conn->greetings = 0;
     hk_flights_reset(&conn->flights, 1);
     conn->answered = 1;
 }
 
+static enum hk_code on_init(struct hk_link *link, const void *arg, struct hk_err *err)
+{
+    (void)arg;
+    (void)err;
+    count_anew(of(link));
+    return HK_OK;
+}
+
+static void on_lost(struct hk_link *link)
+{
+    of(link)->greetings = 0;
+    count_anew(of(link));
+}
+
 static void on_beat(struct hk_link *link)
 {
-    struct hk_redis_conn *conn = of(link);
-    char text[96];
-    if (++conn->quiet > SILENT_BEATS) {
-        (void)snprintf(text, sizeof text, "the server has been silent for %u s",
-                       (unsigned)(SILENT_BEATS * link->beat_ms / 1000));
-        hk_link_fail(link, HK_FAULT_RESET, NULL, text);
+    if (!hk_flights_skip(&of(link)->flights))
         return;
-    }
-    if (!hk_flights_skip(&conn->flights))
-        return;
-    hk_resp_begin(&conn->out, 1);
-    hk_resp_text(&conn->out, "PING");
-    if (hk_redis_put(conn))
-        hk_link_flush(link);
+    hk_resp_begin(&link->out, 1);
+    hk_resp_text(&link->out, "PING");
+    (void)hk_link_put(link);
 }
 
 static void on_fini(struct hk_link *link)
 {
     struct hk_redis_conn *conn = of(link);
-    hk_buf_fini(&conn->out);
     hk_flights_fini(&conn->flights);
 }
 
-const struct hk_link_ops hk_redis_conn_ops = {
-    .kind = "redis", .opened = on_opened, .read = on_read, .lost = on_lost, .beat = on_beat, .fini = on_fini};
+const struct hk_link_ops hk_redis_conn_ops = {.kind = "redis",
+                                              .out_max = OUT_MAX,
+                                              .init = on_init,
+                                              .opened = on_opened,
+                                              .read = on_read,
+                                              .lost = on_lost,
+                                              .beat = on_beat,
+                                              .fini = on_fini};

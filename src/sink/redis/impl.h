@@ -12,11 +12,9 @@
 
 struct hk_redis_conn {
     struct hk_link link;
-    struct hk_buf out;
     struct hk_flights flights; /* of all destinations: replies come in order */
     uint64_t answered;         /* the number of the next reply */
     unsigned greetings;        /* replies that the greeting still waits for */
-    unsigned quiet;            /* beats since something came */
 };
 
 struct hk_redis_sink {
@@ -28,7 +26,6 @@ struct hk_redis_sink {
     bool create;
     uint64_t max_len, dedup_ms;
     uint32_t heartbeat_s;
-    struct hk_buf name;
     /* Where a cluster says that the stream is; moving when all that is written has its reply. */
     struct hk_server to;
     bool moving, away, asking; /* away: at a server that is not of the url */
@@ -38,10 +35,7 @@ extern const struct hk_link_ops hk_redis_conn_ops;
 extern const struct hk_broker_ops hk_redis_broker_ops;
 extern const struct hk_fields_rule hk_redis_fields;
 
-bool hk_redis_put(struct hk_redis_conn *conn); /* writes conn->out, and empties it */
 enum hk_code hk_redis_publish(struct hk_broker *b, struct hk_flight *f, struct hk_err *err);
-/* The stream for this message, in r->name. */
-struct hk_str hk_redis_stream(struct hk_redis_sink *r, const struct hk_message *msg);
 /* What a reply that is an error means, by its first word. */
 enum hk_fault hk_redis_fault(struct hk_str error);
 /* The stream is elsewhere: go there when that can be. */

@@ -4,7 +4,6 @@
 
 #include "base/show.h"
 #include "base/str.h"
-#include "payload/names.h"
 #include "sink/redis/impl.h"
 
 static const char *const reserved[] = {"data", NULL};
@@ -31,14 +30,6 @@ static const char script[] = "local id=redis.call('GET',KEYS[2]) if id then retu
                              "id=redis.call(unpack(c)) "
                              "if id then redis.call('SET',KEYS[2],id,'PX',ARGV[1]) end return id";
 
-struct hk_str hk_redis_stream(struct hk_redis_sink *r, const struct hk_message *msg)
-{
-    const struct hk_name_values values = {msg->event_type, msg->key, hk_str_of(r->broker.name)};
-    hk_buf_reset(&r->name);
-    hk_name_expand(hk_str_of(r->stream), &values, &r->name);
-    return hk_buf_str(&r->name);
-}
-
 /* The part of a key that says in which slot of a cluster it is: what stands in the first braces, or all of it. */
 static struct hk_str slot_of(struct hk_str key)
 {
@@ -57,14 +48,14 @@ static void add_note_key(struct hk_redis_sink *r, const struct hk_message *msg, 
     (void)hk_buf_add(&key, slot.ptr, slot.len);
     (void)hk_buf_addf(&key, "}:%s:", r->broker.name);
     (void)hk_buf_add(&key, msg->message_id.ptr, msg->message_id.len);
-    hk_resp_word(&r->conn->out, hk_buf_str(&key));
-    hk_buf_inherit(&r->conn->out, &key);
+    hk_resp_word(&r->conn->link.out, hk_buf_str(&key));
+    hk_buf_inherit(&r->conn->link.out, &key);
     hk_buf_fini(&key);
 }
 
 static void add_xadd(struct hk_redis_sink *r, struct hk_str stream, size_t n_fields)
 {
-    struct hk_buf *out = &r->conn->out;
+    struct hk_buf *out = &r->conn->link.out;
     hk_resp_begin(out, 3 + (r->create ? 0u : 1u) + (r->max_len ? 3u : 0u) + 2 * n_fields);
     hk_resp_text(out, "XADD");
     hk_resp_word(out, stream);
@@ -81,7 +72,7 @@ static void add_xadd(struct hk_redis_sink *r, struct hk_str stream, size_t n_fie
 static void add_script(struct hk_redis_sink *r, const struct hk_message *msg, struct hk_str stream,
                        size_t n_fields)
 {
-    struct hk_buf *out = &r->conn->out;
+    struct hk_buf *out = &r->conn->link.out;
     hk_resp_begin(out, 8 + 2 * n_fields);
     hk_resp_text(out, "EVAL");
     hk_resp_text(out, script);
@@ -95,9 +86,9 @@ static void add_script(struct hk_redis_sink *r, const struct hk_message *msg, st
 
 static bool put(struct hk_redis_sink *r, const struct hk_message *msg)
 {
-    struct hk_buf *out = &r->conn->out;
+    struct hk_buf *out = &r->conn->link.out;
     const struct hk_fields *fields = &r->broker.fields;
-    struct hk_str stream = hk_buf_str(&r->name);
+    struct hk_str stream = hk_buf_str(&r->broker.target);
     if (r->asking) {
         hk_resp_begin(out, 1);
         hk_resp_text(out, "ASKING");
@@ -112,7 +103,7 @@ static bool put(struct hk_redis_sink *r, const struct hk_message *msg)
     }
     hk_resp_text(out, "data");
     (void)hk_buf_addf(out, "$%zu\r\n", msg->payload.len);
-    return hk_redis_put(r->conn) &&
+    return hk_link_put(&r->conn->link) &&
            hk_link_write(&r->conn->link, msg->payload.ptr, msg->payload.len) == HK_OK &&
            hk_link_write(&r->conn->link, "\r\n", 2) == HK_OK;
 }
@@ -122,8 +113,8 @@ enum hk_code hk_redis_publish(struct hk_broker *b, struct hk_flight *f, struct h
     struct hk_redis_sink *r = (struct hk_redis_sink *)b;
     char shown[HK_SHOW_MAX];
     enum hk_code rc = hk_fields_make(&b->fields, &hk_redis_fields, b->ce_source, f->msg, f->attempt, err);
-    struct hk_str stream = hk_redis_stream(r, f->msg);
-    if (rc == HK_OK && (hk_buf_status(&r->name) != HK_OK || !stream.len))
+    struct hk_str stream = hk_broker_target(b, r->stream, f->msg);
+    if (rc == HK_OK && (hk_buf_status(&r->broker.target) != HK_OK || !stream.len))
         rc = hk_err_set(err, HK_INVALID, "stream %s cannot be a name", hk_show(stream, shown));
     if (rc == HK_OK &&
         ((r->asking && !hk_flights_skip(&r->conn->flights)) || !hk_flights_add(&r->conn->flights, f)))

@@ -5,15 +5,11 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "base/show.h"
 #include "base/str.h"
-#include "payload/names.h"
 #include "sink/redis/impl.h"
 
 enum {
-    HEARTBEAT_S = 10,
-    NAME_MAX_BYTES = 4096,
-    OUT_MAX = 512 * 1024
+    TARGET_MAX = 4096
 };
 
 static struct hk_redis_sink *of(struct hk_broker *b)
@@ -25,31 +21,14 @@ static struct hk_redis_sink *of(struct hk_broker *b)
 
 static enum hk_code join(struct hk_redis_sink *r, const char *url, struct hk_err *err)
 {
-    char more[32];
-    (void)snprintf(more, sizeof more, "heartbeat %u", r->heartbeat_s);
-    const struct hk_link_options link = {.ops = &hk_redis_conn_ops,
-                                         .bytes = sizeof(struct hk_redis_conn),
-                                         .scheme = &hk_scheme_redis,
-                                         .url = url,
-                                         .password = r->password,
-                                         .ca_file = r->ca_file,
-                                         .cert_file = r->cert_file,
-                                         .key_file = r->key_file,
-                                         .allow = r->allow,
-                                         .n_allow = r->n_allow,
-                                         .more = more,
-                                         .beat_ms = (uint64_t)r->heartbeat_s * 500};
+    struct hk_link_options link = {HK_LINK_OPTIONS(r), .ops = &hk_redis_conn_ops,
+                                   .bytes = sizeof(struct hk_redis_conn), .scheme = &hk_scheme_redis};
+    link.url = url;
     enum hk_code rc =
         r->broker.link ? hk_broker_change(&r->broker, &link, err) : hk_broker_join(&r->broker, &link, err);
-    if (rc != HK_OK)
-        return rc;
-    r->conn = (struct hk_redis_conn *)r->broker.link;
-    if (!r->conn->out.max) {
-        hk_buf_init(&r->conn->out, OUT_MAX);
-        hk_flights_reset(&r->conn->flights, 1);
-        r->conn->answered = 1;
-    }
-    return HK_OK;
+    if (rc == HK_OK)
+        r->conn = (struct hk_redis_conn *)r->broker.link;
+    return rc;
 }
 
 void hk_redis_move(struct hk_redis_sink *r, const struct hk_server *to, bool ask)
@@ -111,26 +90,15 @@ static bool may_write(struct hk_broker *b, const struct hk_flight *f)
     return !r->moving;
 }
 
-static void begin(struct hk_broker *b)
-{
-    (void)b;
-}
-
 static void forget(struct hk_broker *b, struct hk_flight *f)
 {
     hk_flights_drop(&of(b)->conn->flights, f->number);
 }
 
-static const char *blocked(const struct hk_broker *b)
-{
-    (void)b;
-    return NULL;
-}
-
 static void show(struct hk_broker *b, const struct hk_message *msg, struct hk_json *json)
 {
     hk_json_key(json, "stream");
-    hk_json_str(json, hk_redis_stream(of(b), msg));
+    hk_json_str(json, hk_broker_target(b, of(b)->stream, msg));
 }
 
 static void wipe(char *secret)
@@ -143,7 +111,6 @@ static void wipe(char *secret)
 static void fini(struct hk_broker *b)
 {
     struct hk_redis_sink *r = of(b);
-    hk_buf_fini(&r->name);
     hk_mem_free(r->stream);
     hk_mem_free(r->url);
     wipe(r->password);
@@ -152,24 +119,6 @@ static void fini(struct hk_broker *b)
     hk_mem_free(r->key_file);
     hk_mem_free(r->allow);
 }
-
-const struct hk_broker_ops hk_redis_broker_ops = {.name = "redis",
-                                                  .fields = &hk_redis_fields,
-                                                  .begin = begin,
-                                                  .end = end,
-                                                  .may_write = may_write,
-                                                  .write = hk_redis_publish,
-                                                  .forget = forget,
-                                                  .blocked = blocked,
-                                                  .show = show,
-                                                  .later = later,
-                                                  .fini = fini};
-
-static const struct hk_sink_ops sink_ops = {.name = "redis",
-                                            .send = hk_broker_send,
-                                            .flush = hk_broker_flush,
-                                            .abort = hk_broker_abort,
-                                            .close = hk_broker_close};
 
 static char *copy(const char *text, bool *ok)
 {
@@ -182,7 +131,6 @@ static enum hk_code copy_options(struct hk_redis_sink *r, const struct hk_redis_
                                  struct hk_err *err)
 {
     bool ok = true;
-    r->stream = copy(o->stream ? o->stream : "", &ok);
     r->url = copy(o->url, &ok);
     r->password = copy(o->password, &ok);
     r->ca_file = copy(o->ca_file, &ok);
@@ -197,38 +145,37 @@ static enum hk_code copy_options(struct hk_redis_sink *r, const struct hk_redis_
     r->create = o->create;
     r->max_len = o->max_len;
     r->dedup_ms = o->dedup_ms;
-    r->heartbeat_s = o->heartbeat_s ? o->heartbeat_s : HEARTBEAT_S;
+    r->heartbeat_s = o->heartbeat_s;
     return HK_OK;
 }
 
-static enum hk_code set_up(struct hk_redis_sink *r, struct hk_loop *loop, const struct hk_redis_options *o,
-                           struct hk_err *err)
+static enum hk_code open_sink(struct hk_broker *b, const void *options, struct hk_err *err)
 {
-    const struct hk_broker_options options = {
-        .name = o->name, .cloudevents = o->cloudevents, .window = o->window};
-    const char *wrong = hk_name_wrong(hk_str_of(o->stream));
-    hk_buf_init(&r->name, NAME_MAX_BYTES);
-    enum hk_code rc = hk_broker_init(&r->broker, &hk_redis_broker_ops, &sink_ops, loop, &options, err);
-    if (rc == HK_OK && wrong)
-        rc = hk_err_set(err, HK_INVALID, "stream: %s", wrong);
+    const struct hk_redis_options *o = options;
+    struct hk_redis_sink *r = of(b);
+    enum hk_code rc = hk_broker_pattern("stream", o->stream, &r->stream, err);
     if (rc == HK_OK)
         rc = copy_options(r, o, err);
     return rc == HK_OK ? join(r, r->url, err) : rc;
 }
 
+const struct hk_broker_ops hk_redis_broker_ops = {.name = "redis",
+                                                  .bytes = sizeof(struct hk_redis_sink),
+                                                  .target_max = TARGET_MAX,
+                                                  .fields = &hk_redis_fields,
+                                                  .open = open_sink,
+                                                  .end = end,
+                                                  .may_write = may_write,
+                                                  .write = hk_redis_publish,
+                                                  .forget = forget,
+                                                  .show = show,
+                                                  .later = later,
+                                                  .fini = fini};
+
 enum hk_code hk_redis_open(struct hk_loop *loop, const struct hk_redis_options *o, struct hk_sink **out,
                            struct hk_err *err)
 {
-    struct hk_err why = {.message = "out of memory"};
-    struct hk_redis_sink *r = hk_mem_zalloc(1, sizeof *r);
-    if (!r)
-        return hk_err_set(err, HK_NOMEM, "out of memory");
-    enum hk_code rc = set_up(r, loop, o, &why);
-    if (rc == HK_OK) {
-        *out = &r->broker.sink;
-        return HK_OK;
-    }
-    char shown[HK_SHOW_MAX];
-    hk_broker_destroy(&r->broker);
-    return hk_err_set(err, rc, "destination %s: %s", hk_show(hk_str_of(o->name), shown), why.message);
+    const struct hk_broker_options options = {
+        .name = o->name, .cloudevents = o->cloudevents, .window = o->window};
+    return hk_broker_open(&hk_redis_broker_ops, loop, &options, o, out, err);
 }

@@ -20,8 +20,8 @@ struct hk_redis_options {
     const char *password; /* of the url's user, or of the default user */
     const char *stream;   /* payload/names.h */
     bool create;          /* a stream that is missing */
-    uint64_t max_len;     /* about so many entries are kept [all] */
-    uint64_t dedup_ms;    /* for how long an id is remembered [not] */
+    uint64_t max_len;     /* trim the stream to about this many entries [no limit] */
+    uint64_t dedup_ms;    /* how long an id is remembered [not] */
     uint32_t heartbeat_s; /* [10] */
     bool cloudevents;
     const char *ca_file, *cert_file, *key_file;

@@ -10,6 +10,7 @@
 #include <hikyaku/facts.h>
 
 #include "base/buf.h"
+#include "sink/broker/bytes.h"
 
 #define HK_RESP_MAX 65536u /* of a reply: those to us are short */
 
@@ -28,9 +29,9 @@ struct hk_resp {
 };
 
 enum hk_resp_next {
-    HK_RESP_WHOLE = 0,
-    HK_RESP_MORE,
-    HK_RESP_WRONG
+    HK_RESP_WHOLE = HK_NEXT_WHOLE,
+    HK_RESP_MORE = HK_NEXT_MORE,
+    HK_RESP_WRONG = HK_NEXT_WRONG
 };
 
 enum hk_resp_next hk_resp_read(struct hk_str in, struct hk_resp *out, size_t *out_used, const char **out_why);

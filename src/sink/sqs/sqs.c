@@ -268,12 +268,6 @@ static void sqs_pump(struct hk_broker *b)
 
 /* ---- the kind ---- */
 
-static const char *is_blocked(const struct hk_broker *b)
-{
-    (void)b;
-    return NULL;
-}
-
 static void show_target(struct hk_broker *b, const struct hk_message *msg, struct hk_json *json)
 {
     char group[HK_SQS_GROUP_MAX];
@@ -295,25 +289,17 @@ static void sqs_fini(struct hk_broker *b)
 }
 
 /* The requests under way end soon, and their messages with them. */
-static void sqs_abort(struct hk_sink *sink)
+static void sqs_abort(struct hk_broker *b)
 {
-    struct hk_sqs_sink *self = (struct hk_sqs_sink *)sink;
-    hk_broker_fail_queued(&self->broker, HK_FAULT_LOCAL, NULL, NULL, "aborted: the relay ends");
-    hk_aws_client_abort(self->client);
+    hk_aws_client_abort(sqs_of(b)->client);
 }
 
 static const struct hk_broker_ops broker_ops = {.name = "sqs",
                                                 .fields = &hk_sqs_rule,
                                                 .pump = sqs_pump,
-                                                .blocked = is_blocked,
                                                 .show = show_target,
+                                                .abort = sqs_abort,
                                                 .fini = sqs_fini};
-
-static const struct hk_sink_ops sink_ops = {.name = "sqs",
-                                            .send = hk_broker_send,
-                                            .flush = hk_broker_flush,
-                                            .abort = sqs_abort,
-                                            .close = hk_broker_close};
 
 enum hk_code hk_sqs_open(struct hk_loop *loop, const struct hk_sqs_options *o, struct hk_sink **out_sink,
                          struct hk_err *err)
@@ -326,7 +312,7 @@ enum hk_code hk_sqs_open(struct hk_loop *loop, const struct hk_sqs_options *o, s
     hk_buf_init(&self->event, EVENT_MAX);
     self->cloudevents = o->cloudevents;
     aws.service = "sqs";
-    enum hk_code rc = hk_broker_init(&self->broker, &broker_ops, &sink_ops, loop, &options, err);
+    enum hk_code rc = hk_broker_init(&self->broker, &broker_ops, loop, &options, err);
     self->broker.body_type = o->cloudevents ? EVENT_TYPE : NULL;
     if (rc == HK_OK && !(self->queue_url = hk_mem_strdup(o->queue_url)))
         rc = hk_err_set(err, HK_NOMEM, "out of memory");
