@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""What destinations of the store that rest cost a whole relay: 100 definitions that all have work, and 10,000 of which the same 100 have.
+"""What destinations of the store that rest cost a whole relay: 100 definitions that all have work, and 200 and 10,000 of which 100 have.
 
 usage: bench/definitions.py HIKYAKU [--rows N] [--many N] [--idle S] [--store sqlite|postgres]
 
@@ -174,7 +174,7 @@ def main():
         if why_not:
             sys.exit(why_not)
     print(f"{args.store}: {args.rows} messages to {ACTIVE} destinations; load {os.getloadavg()[0]:.1f}", flush=True)
-    for n in (ACTIVE, args.many):
+    for n in (ACTIVE, 2 * ACTIVE, args.many):
         with tempfile.TemporaryDirectory() as folder:
             nginx = Nginx(folder)
             store = None
