@@ -44,6 +44,7 @@ class Canary(Rest):
     def __init__(self, mode, collector, **more):
         super().__init__(mode=mode, relay={"history": "all"}, admin={"listen": "127.0.0.1:0", "auth": "tokens"},
                          log={"level": "debug"}, **telemetry(collector), **more)
+        self.canary = f"{CANARY}-{mode}"  # PostgreSQL: one WAL for both modes
         self.receiver.on("bad", echo)
         self.config["destinations"]["bad"] = self.destination("bad")
         tell(self, {"name": "died", "when": "dead_letter"})
@@ -51,7 +52,7 @@ class Canary(Rest):
 
     def add(self, message_id, text="", **more):
         """By whoever seals in this mode."""
-        payload = json.dumps({"card": f"{CANARY}-{message_id}", "v": "wrong", "more": text})
+        payload = json.dumps({"card": f"{self.canary}-{message_id}", "v": "wrong", "more": text})
         if self.config["seal"]["mode"] == "rest":
             self.insert(message_id=message_id, payload=payload, **more)
             return
@@ -69,9 +70,9 @@ class Canary(Rest):
         self.add("never", not_before="2099-01-01T00:00:00Z")
         relay = self.daemon(env=SOON).ready()
         until(lambda: self.letters() == {"again": "HTTP_422", "bad": "HTTP_422", "large": "HTTP_422"}, lambda: self.letters())
-        assert CANARY in self.arrives("good")
+        assert self.canary in self.arrives("good")
         self.hikyaku("messages", "cancel", "never", *WHY)
-        self.hikyaku("dead", "edit", "bad", "--payload", json.dumps({"card": CANARY + "-edited"}), "--reveal", *WHY)
+        self.hikyaku("dead", "edit", "bad", "--payload", json.dumps({"card": self.canary + "-edited"}), "--reveal", *WHY)
         self.hikyaku("dead", "requeue", "bad", *WHY, "--yes")
         until(lambda: any(b"edited" in r.body for r in self.receiver.arrived()), "the edited one")
         until(lambda: self.sql("SELECT count(*) FROM dead_letters WHERE status = 'failed'") == [(3,)], "dead again")
@@ -109,12 +110,12 @@ class Canary(Rest):
     def places(self):
         """Files in which nothing of a payload may lie, and what the search must find in one of them."""
         if POSTGRES:
-            return self.files_with(CANARY) if self.config["seal"]["mode"] == "rest" else self.anywhere()
+            return self.files_with(self.canary) if self.config["seal"]["mode"] == "rest" else self.anywhere()
         copy = self.path("copy.db")  # rest: the file without the pages that outbox has freed
         self.sql(f"VACUUM INTO '{copy}'")
         files = [copy] if self.config["seal"]["mode"] == "rest" else [f for f in self.folder.rglob("*") if f.is_file()]
         assert b"hk1.k1." in copy.read_bytes()
-        return [str(f) for f in files if CANARY.encode() in f.read_bytes()]
+        return [str(f) for f in files if self.canary.encode() in f.read_bytes()]
 
     def anywhere(self):
         db = self.connect()
@@ -124,7 +125,7 @@ class Canary(Rest):
         data = postgres.cluster().data
         files = [f for place in ("base/" + str(oid), "pg_wal") for f in (data / place).rglob("*") if f.is_file()]
         assert any(b"hk1.k1." in f.read_bytes() for f in files)
-        return [str(f) for f in files if CANARY.encode() in f.read_bytes()]
+        return [str(f) for f in files if self.canary.encode() in f.read_bytes()]
 
 
 def holds(text):
@@ -150,7 +151,7 @@ def traffic_leaves_nothing_open(mode):
             assert {name for name, text in told.items() if form in text} == set()
         assert "large" in told["spans"] and "(sealed)" in told["dead export"] and "HTTP_422" in told["log"]
         assert w.places() == [], w.places()
-        assert CANARY in w.hikyaku("dead", "show", "large", "--reveal", "--json", *WHY)  # it is all there, for who may see it
+        assert w.canary in w.hikyaku("dead", "show", "large", "--reveal", "--json", *WHY)  # it is all there, for who may see it
 
 
 @test
@@ -233,6 +234,25 @@ def a_core_that_is_allowed_has_nothing_of_a_key():
                 found |= {"control"} if w.receiver.url("shop").encode() in text else set()
                 before = text[-100:]
         assert found == {"control"}, found
+
+
+def mappings(pid):
+    """The flags of each, as smaps has them."""
+    with open(f"/proc/{pid}/smaps", encoding="utf-8", errors="replace") as file:
+        return [set(line.split()[1:]) for line in file if line.startswith("VmFlags:")]
+
+
+@test
+@sqlite_only
+def keys_are_in_locked_memory():
+    if resource.getrlimit(resource.RLIMIT_MEMLOCK)[1] == 0:
+        raise Skip("this user may lock no memory")
+    with Collector() as collector, Canary("end", collector) as w:
+        relay = w.child(BINARY, "--config", str(w.config_path), "run", "--core-dumps", stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+                        env=clean_environment())
+        w.add("m")
+        until(lambda: w.receiver.arrived("m"), "it works")
+        assert any({"lo", "dd"} <= flags for flags in mappings(relay.pid)), mappings(relay.pid)
 
 
 if __name__ == "__main__":
