@@ -9,7 +9,8 @@
 #include "config/tables.h"
 
 enum {
-    TEXT_MAX = 1024 /* of a key with blanks around it */
+    TEXT_MAX = 1024, /* of a key with blanks around it */
+    RELOAD_MS = 2000 /* that a reload waits for commands: messages wait with it */
 };
 
 /* What fetches: lives in the configuration's arena. */
@@ -17,6 +18,8 @@ struct sources {
     const struct hk_conf_seal_key *keys;
     const struct hk_config_env *env;
     bool no_programs; /* whoever asks cannot wait for one */
+    const struct hk_key_asker *asker;
+    uint64_t wait_ms; /* for its answer */
 };
 
 static enum hk_code read_file(const struct hk_config_env *env, const char *path, struct hk_buf *out,
@@ -72,9 +75,11 @@ static enum hk_code read_text(const struct sources *from, const struct hk_conf_s
         return read_variable(from->env, key->env, out, err);
     if (key->credential)
         return read_credential(from->env, key->credential, out, err);
+    if (from->asker && from->asker->ask)
+        return from->asker->ask(from->asker->arg, key->id, from->wait_ms, out, err);
     if (from->no_programs)
         return hk_err_set(err, HK_NOTFOUND,
-                          "its command did not give it when the relay started: restart the relay");
+                          "it comes from a command, which this relay cannot run any more: restart the relay");
     return run_program(from->env, &key->command, out, err);
 }
 
@@ -125,13 +130,27 @@ enum hk_code hk_config_make_keys(struct hk_config *config, const struct hk_confi
     return hk_keyring_new(&options, &config->keys, err);
 }
 
-enum hk_code hk_config_fetch_keys(struct hk_config *config, const struct hk_config *older, struct hk_err *err)
+bool hk_config_runs_for_keys(const struct hk_config *config)
+{
+    const struct hk_conf_seal_key *keys = config->seal.keys.items;
+    size_t i = 0;
+    while (i < config->seal.keys.n && !keys[i].command.n)
+        i++;
+    return i < config->seal.keys.n;
+}
+
+enum hk_code hk_config_fetch_keys(struct hk_config *config, const struct hk_config *older,
+                                  const struct hk_key_asker *asker, struct hk_err *err)
 {
     struct sources *from = config->key_sources;
     if (!config->keys)
         return HK_OK;
+    from->asker = older ? asker : NULL;
+    from->wait_ms = RELOAD_MS / config->seal.keys.n;
     enum hk_code rc = hk_keyring_fetch(config->keys, err);
     from->no_programs = true;
+    from->asker = asker;
+    from->wait_ms = 0;
     if (rc == HK_OK || !older || !older->keys)
         return rc;
     hk_keyring_inherit(config->keys, older->keys);

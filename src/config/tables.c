@@ -743,7 +743,7 @@ static const struct hk_opt seal_key_opts[] = {
     {"command", HK_OPT_LIST, HK_OPT_CHOICE | HK_OPT_ONE, AT(struct hk_conf_seal_key, command), .min = 1,
      .max = HK_SEAL_COMMAND_MAX, .elem = &command_elem, .example = "[/usr/local/bin/kms-decrypt, hikyaku]",
      .help =
-         "… a program that prints it, without a shell, in at most 10 s; a relay runs it once, at its start"},
+         "… a program that prints it, without a shell, in at most 10 s; a relay runs it at its start and at each reload"},
 };
 
 static const struct hk_opt_table seal_key_table = {

@@ -102,6 +102,9 @@ struct hk_letter_query {
     bool (*match)(const void *arg, const struct hk_letter *letter);
     const void *match_arg;
     struct hk_letter_sieve sieve; /* of `match` */
+    /* A code other than HK_OK: `match` could not look into a letter, and left it out. A job must not go on past that letter. NULL: `match`
+     * can always look. */
+    const struct hk_err *unsure;
     /* A call that looks through many letters reports its progress here now and then, on the caller's thread. NULL = nobody asks. */
     void (*seen)(void *arg, int64_t id);
     void *seen_arg;

@@ -32,6 +32,8 @@ struct hk_redrive_pace {
 /* How long a job waits before it looks again at a letter whose destination is paused. It requeues nothing into a pause, because
  * all of that would be sent at once when the pause ends, whatever the job's rate. */
 #define HK_REDRIVE_HELD_MS 1000
+/* The same for a letter that this relay cannot look into: it lacks the key that the job's filter needs. Another relay may have it. */
+#define HK_REDRIVE_UNSURE_MS 30000
 
 /* The progress of a job. */
 struct hk_redrive_facts {

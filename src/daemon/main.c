@@ -14,6 +14,7 @@
 #include "config/keys.h"
 #include "daemon/alerts.h"
 #include "daemon/guard.h"
+#include "daemon/key_runner.h"
 #include "daemon/main.h"
 #include "daemon/part.h"
 #include "exec/clock.h"
@@ -50,6 +51,8 @@ struct hk_daemon {
     struct hk_jq_starter *jq_starter;
     struct hk_watch *jq_watch; /* for the starter's end */
     struct hk_err jq_error;    /* why there is no starter */
+    struct hk_key_runner *key_runner;
+    struct hk_key_asker key_asker; /* that runner, where there is one */
     enum hk_code ended;
     struct hk_signal *signals[3];
 };
@@ -282,7 +285,7 @@ static void refuse(struct hk_daemon *d, struct hk_config *config, const char *wh
 static void fetch_keys(struct hk_daemon *d, struct hk_config *config, const struct hk_config *older)
 {
     struct hk_err err = {.message = ""};
-    if (hk_config_fetch_keys(config, older, &err) != HK_OK)
+    if (hk_config_fetch_keys(config, older, &d->key_asker, &err) != HK_OK)
         log_event(d, HK_LOG_ERROR, "a key is missing: messages that it sealed wait", "error", err.message);
 }
 
@@ -417,6 +420,20 @@ static enum hk_code start_parts(struct hk_daemon *d, struct hk_err *err)
     return hk_parts_start(&d->parts, &d->env, err);
 }
 
+/* While the process has one thread. A relay without it relays all the same, with the keys that it gets at the start. */
+static void start_key_runner(struct hk_daemon *d)
+{
+    struct hk_err err = {.message = ""};
+    const char *path = config_path(d);
+    if (!path || !hk_config_runs_for_keys(d->config))
+        return;
+    if (hk_key_runner_open(path, &d->key_runner, &err) == HK_OK)
+        d->key_asker = (struct hk_key_asker){hk_key_runner_ask, d->key_runner};
+    else
+        log_event(d, HK_LOG_WARN, "commands of keys run only now, and not after a reload", "error",
+                  err.message);
+}
+
 static enum hk_code serve(struct hk_daemon *d, struct hk_err *err)
 {
     enum hk_code rc = watch_signals(d, err);
@@ -507,6 +524,8 @@ enum hk_code hk_daemon_run(struct hk_daemon *d, struct hk_config *config, const 
     if (rc == HK_OK)
         rc = check_limits(err);
     if (rc == HK_OK)
+        start_key_runner(d);
+    if (rc == HK_OK)
         rc = hk_loop_new(&d->loop, err);
     if (rc == HK_OK)
         rc = serve(d, err);
@@ -527,6 +546,7 @@ void hk_daemon_free(struct hk_daemon *d)
     hk_loop_free(d->loop);
     hk_config_free(d->config);
     hk_config_free(d->next);
+    hk_key_runner_close(d->key_runner);
     hk_secret_wipe(d->url, d->url != NULL ? strlen(d->url) : 0); /* a password may stand in it */
     hk_mem_free(d->url);
     hk_turns_unref(d->turns);

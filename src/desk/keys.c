@@ -15,6 +15,7 @@
 #include "desk/forms.h"
 #include "desk/job.h"
 #include "desk/keys.h"
+#include "observe/crash.h"
 #include "payload/codec.h"
 #include "payload/words.h"
 #include "store/rest.h"
@@ -229,6 +230,7 @@ static enum hk_code do_puts(struct rotation *r, const struct puts *puts, struct 
             letter_changed = rc == HK_OK && changed;
         }
         r->o->changed += rc == HK_OK && changed;
+        hk_crash_point("rotate-inside");
     }
     return rc;
 }

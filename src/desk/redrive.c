@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Redrives: plan one, start it, show its progress. The relays do the work (src/relay/redrive.c). */
 #include <inttypes.h>
+#include <string.h>
 
 #include "base/parse.h"
 #include "base/show.h"
@@ -9,6 +10,7 @@
 #include "desk/definitions.h"
 #include "desk/forms.h"
 #include "desk/redrive.h"
+#include "desk/words.h"
 
 enum {
     GROUPS_SHOWN = 20,
@@ -54,6 +56,18 @@ static enum hk_code refuse_search(struct hk_desk *desk, const struct hk_caller *
     return rc;
 }
 
+/* The relay that goes on with the job opens sealed payloads because this caller may see them. */
+static enum hk_code say_opens(struct hk_letter_filter *filter, struct hk_pool *mem, struct hk_err *err)
+{
+    hk_filter_set_opens(filter->parsed);
+    filter->text = hk_words_text(filter->parsed, &filter->query, mem);
+    if (!filter->text)
+        return hk_err_set(err, HK_NOMEM, "out of memory");
+    return strlen(filter->text) <= HK_FILTER_TEXT_MAX
+               ? HK_OK
+               : hk_err_set(err, HK_INVALID, "the filter is longer than %d bytes", HK_FILTER_TEXT_MAX);
+}
+
 /* Only open letters are requeued. */
 static enum hk_code read_filter(struct hk_desk *desk, const struct hk_caller *caller,
                                 const struct hk_letter_words *words, struct hk_pool *mem,
@@ -63,8 +77,9 @@ static enum hk_code read_filter(struct hk_desk *desk, const struct hk_caller *ca
     enum hk_code rc = hk_letter_filter(desk, caller, words, false, mem, out, err);
     if (rc != HK_OK)
         return rc;
-    hk_filter_open_sealed(out->parsed, NULL); /* the job opens none: its count must not, either */
     rc = refuse_search(desk, caller, out, err);
+    if (rc == HK_OK && caller->may_reveal && desk->config && desk->config->keys)
+        rc = say_opens(out, mem, err);
     if (rc != HK_OK) {
         hk_letter_filter_free(out);
         return rc;

@@ -63,6 +63,8 @@ enum hk_code hk_words_filter(struct hk_desk *desk, const struct hk_caller *calle
         rc = hk_desk_hidden(desk, caller, &hidden, err);
     if (rc == HK_OK)
         rc = hk_filter_veil(filter, hidden, err);
+    if (rc == HK_OK && hk_filter_opens(filter) && !caller->may_reveal)
+        rc = hk_err_set(err, HK_DENIED, "opens:sealed needs the right to reveal");
     if (rc != HK_OK) {
         hk_filter_free(filter);
         return rc;

@@ -196,6 +196,14 @@ static enum hk_code read_time(struct parse *p, const struct key *key, const char
     return HK_OK;
 }
 
+static enum hk_code read_opens(struct parse *p, const struct key *key, const char *value)
+{
+    if (strcmp(value, "sealed") != 0)
+        return bad_value(p, key, "sealed is expected");
+    p->filter->opens = true;
+    return HK_OK;
+}
+
 static enum hk_code read_text(struct parse *p, const struct key *key, const char *value)
 {
     (void)key;
@@ -222,6 +230,7 @@ static const struct key keys[] = {
     {"since", read_time, 0, false},
     {"before", read_time, 0, false},
     {"redrive", read_redrive, 0, true},
+    {"opens", read_opens, 0, false},
     {"text", read_text, 0, false}, /* the last one */
 };
 
@@ -435,6 +444,8 @@ static void finish(struct hk_filter *filter)
         return;
     filter->query.match = hk_filter_match;
     filter->query.match_arg = filter;
+    if (filter->opens)
+        hk_filter_set_opens(filter);
     hk_filter_sieve(filter, &filter->query.sieve);
 }
 
@@ -579,6 +590,7 @@ void hk_filter_text(const struct hk_filter *filter, const struct hk_letter_query
     write_time("before", query->before_ms, out);
     if (query->redrive)
         hk_buf_addf(out, "%sredrive:%lld", out->len ? " " : "", (long long)query->redrive);
+    write_term("opens", filter->opens ? "sealed" : NULL, out);
     write_payload_terms(filter, out);
     for (size_t i = 0; i < filter->n_texts; i++)
         write_term("text", filter->texts[i], out);

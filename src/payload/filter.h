@@ -39,6 +39,12 @@ enum hk_code hk_filter_veil(struct hk_filter *filter, const struct hk_masks *mas
  * of the store before cannot look into them (no sieve). NULL: it finds nothing in them, as at first. Before hk_filter_query; `keys` must
  * live as long as the filter. */
 void hk_filter_open_sealed(struct hk_filter *filter, struct hk_keyring *keys);
+/* A job goes on in nobody's name: its filter's text says `opens:sealed` where the person who started it may see sealed payloads. Whoever
+ * reads such a text calls hk_filter_open_sealed, or refuses it. The filter's query is unsure (core/letter.h) of a letter whose key
+ * cannot be had. */
+bool hk_filter_opens(const struct hk_filter *filter);
+void hk_filter_set_opens(
+    struct hk_filter *filter); /* no effect on a filter that does not look into payloads */
 bool hk_filter_has_text(const struct hk_filter *filter);
 
 /* The same filter as text that means the same at any time (ages as points in time): what a job keeps. `query` is written, not what was

@@ -13,6 +13,9 @@ struct hk_filter {
     struct hk_letter_query query;
     const struct hk_masks *masks; /* what it must not see; NULL: it sees all */
     struct hk_keyring *keys;      /* open sealed payloads; NULL: they stay closed */
+    bool opens;                   /* its text says `opens:sealed` */
+    struct hk_err lacks,
+        *lack;     /* why a sealed payload stayed closed; `lack` is its address, for the matcher */
     bool messages; /* it is about messages: `statuses` of the query are bits of enum hk_state */
     const char *texts[HK_FILTER_TERMS_MAX];
     size_t n_texts;

@@ -174,8 +174,23 @@ enum hk_code hk_filter_veil(struct hk_filter *f, const struct hk_masks *masks, s
 void hk_filter_open_sealed(struct hk_filter *f, struct hk_keyring *keys)
 {
     f->keys = keys;
+    f->lacks = (struct hk_err){.code = HK_OK};
     if (keys)
         f->query.sieve = (struct hk_letter_sieve){.value = NULL};
+}
+
+bool hk_filter_opens(const struct hk_filter *f)
+{
+    return f->opens;
+}
+
+void hk_filter_set_opens(struct hk_filter *f)
+{
+    if (!f->query.match)
+        return;
+    f->opens = true;
+    f->lack = &f->lacks;
+    f->query.unsure = &f->lacks;
 }
 
 bool hk_filter_has_text(const struct hk_filter *f)
@@ -208,6 +223,10 @@ static enum hk_code read_payload(const struct hk_filter *f, const struct hk_lett
     bool is_sealed = hk_encoding_is_sealed(letter->encoding);
     enum hk_code rc = is_sealed && f->keys ? hk_codec_open(&of, letter->payload, mem, out, &err)
                                            : hk_codec_beginning(letter->encoding, letter->payload, mem, out);
+    if (is_sealed && f->lack && !f->keys)
+        (void)hk_err_set(f->lack, HK_UNAVAILABLE, "no key is configured on this relay (seal.keys)");
+    else if (is_sealed && f->lack && rc != HK_OK && rc != HK_INVALID)
+        (void)hk_err_set(f->lack, rc, "%s", err.message);
     if (rc != HK_OK)
         *out = is_sealed ? (struct hk_str){"", 0} : letter->payload;
     return rc;

@@ -26,6 +26,7 @@ enum {
     LOCK_MS = 1000,       /* a step waits no longer for a lock: the relay's own work waits with it */
     BEFORE_OPEN_MS =
         60000, /* a breaker opens after the first failures: the job also takes letters that died of these */
+    WHY_MAX = 200,
     SAYINGS_MAX = JOBS_MAX /* of one piece of work: of each job one, at the most */
 };
 
@@ -45,6 +46,7 @@ struct job {
     int64_t wake_ms;          /* store time; 0 = at once */
     bool runs;                /* as the look in progress sees it */
     bool ours;                /* a step of ours has ended it; others say nothing of its end */
+    char lacks[WHY_MAX];      /* the reason why we cannot go on with it; "" = we can */
 };
 
 /* A destination with auto_redrive. */
@@ -66,11 +68,12 @@ struct saying {
     enum hk_log_level level;
     const char *what;
     struct hk_redrive_facts facts;
-    char why[200];
+    char why[WHY_MAX];
 };
 
 struct hk_redriver {
     struct hk_redriver_options options;
+    struct hk_keyring *keys;        /* open sealed payloads; NULL: there are none */
     struct hk_regrouper *regrouper; /* the other work on letters; it has its turn when it is due */
     bool regroups;                  /* the work under way is its */
     struct hk_admin *admin;         /* NULL: closed */
@@ -90,6 +93,7 @@ struct hk_redriver {
     struct hk_err err;
     struct saying sayings[SAYINGS_MAX];
     size_t n_sayings;
+    char keyless[WHY_MAX]; /* of the job that waits for a key; "" = none */
 };
 
 enum hk_code hk_redriver_new(const struct hk_redriver_options *options, struct hk_redriver **out_redriver,
@@ -181,6 +185,11 @@ static void take_outages(struct hk_redriver *rd, struct outage *outages, size_t 
     hk_mem_free(rd->outages);
     rd->outages = outages;
     rd->n_outages = n;
+}
+
+void hk_redriver_set_keys(struct hk_redriver *rd, struct hk_keyring *keys)
+{
+    rd->keys = keys;
 }
 
 /* Those of the store are left out until the next look at them, which tells which of them are the configuration's now. */
@@ -423,12 +432,25 @@ static struct job *first_job(struct hk_redriver *rd)
     return first;
 }
 
+/* Said once, until we can go on again. */
+static void note_lack(struct hk_redriver *rd, struct job *job, const struct hk_err *unsure)
+{
+    bool known = job->lacks[0] != '\0', lacks = unsure && unsure->code != HK_OK;
+    (void)snprintf(job->lacks, sizeof job->lacks, "%.*s", WHY_MAX - 1, lacks ? unsure->message : "");
+    if (lacks && !known)
+        set_why(say(rd, job->id, HK_LOG_ERROR, "redrive waits: this relay cannot open a sealed payload"),
+                hk_str_of(job->lacks));
+}
+
 static enum hk_code step(struct hk_redriver *rd, struct job *job)
 {
     int64_t wake_ms = 0;
     bool ended = false;
-    enum hk_code rc = rd->options.letters->redrive_step(rd->admin, job->id, hk_filter_query(job->filter),
-                                                        &wake_ms, &ended, &rd->err);
+    const struct hk_letter_query *query = hk_filter_query(job->filter);
+    if (hk_filter_opens(job->filter))
+        hk_filter_open_sealed(job->filter, rd->keys);
+    enum hk_code rc =
+        rd->options.letters->redrive_step(rd->admin, job->id, query, &wake_ms, &ended, &rd->err);
     if (rc == HK_NOTFOUND) { /* retention took it */
         forget(rd, (size_t)(job - rd->jobs));
         return HK_OK;
@@ -436,6 +458,7 @@ static enum hk_code step(struct hk_redriver *rd, struct job *job)
     if (rc != HK_OK)
         return rc;
     job->wake_ms = wake_ms;
+    note_lack(rd, job, query->unsure);
     if (wake_ms)
         return HK_OK;
     job->ours = job->ours || ended;
@@ -587,6 +610,11 @@ int64_t hk_redriver_at_ms(const struct hk_redriver *rd)
     return rd->at_ms < at_ms ? rd->at_ms : at_ms;
 }
 
+const char *hk_redriver_keyless(const struct hk_redriver *rd)
+{
+    return rd->keyless[0] ? rd->keyless : NULL;
+}
+
 static void log_saying(struct hk_redriver *rd, const struct saying *s)
 {
     struct hk_log_line line;
@@ -640,6 +668,9 @@ void hk_redriver_done(struct hk_redriver *rd, int64_t store_now_ms, int64_t now_
         hk_regrouper_done(rd->regrouper, now_ms);
         return;
     }
+    rd->keyless[0] = '\0';
+    for (size_t i = 0; i < rd->n_jobs && !rd->keyless[0]; i++)
+        memcpy(rd->keyless, rd->jobs[i].lacks, sizeof rd->keyless);
     for (size_t i = 0; i < rd->n_sayings; i++)
         log_saying(rd, &rd->sayings[i]);
     rd->n_sayings = 0;

@@ -28,6 +28,9 @@ void hk_redriver_free(struct hk_redriver *redriver); /* closed, or nobody uses t
 enum hk_code hk_redriver_configure(struct hk_redriver *redriver, const struct hk_config *config,
                                    struct hk_err *err) HK_MUSTCHECK;
 
+/* What opens sealed payloads for filters that say so; NULL: nothing. Lives until the next call. */
+void hk_redriver_set_keys(struct hk_redriver *redriver, struct hk_keyring *keys);
+
 /* ---- the loop ---- */
 
 /* Destinations of the store with auto_redrive, as they are by now. Without memory those known before stay. Not while work is under way. */
@@ -40,6 +43,8 @@ void hk_redriver_told(struct hk_redriver *redriver, const struct hk_circuit *cir
                       int64_t store_now_ms, int64_t now_ms);
 /* When there is work; on the loop's clock. INT64_MAX: none. */
 int64_t hk_redriver_at_ms(const struct hk_redriver *redriver);
+/* Why a redrive waits for a key that this relay lacks; NULL: none does. */
+const char *hk_redriver_keyless(const struct hk_redriver *redriver);
 /* After `work`: logs what happened, and decides when to continue. */
 void hk_redriver_done(struct hk_redriver *redriver, int64_t store_now_ms, int64_t now_ms);
 

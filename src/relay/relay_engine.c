@@ -57,6 +57,7 @@ enum hk_code hk_relay_engine_start(struct hk_relay *r, const struct hk_config *c
     r->rooms = rooms;
     hear_of_room(r);
     r->options.config = config;
+    hk_redriver_set_keys(r->redriver, config->keys);
     hk_kept_begin(r->kept, engine, config);
     return HK_OK;
 }

@@ -84,7 +84,9 @@ const char *hk_relay_sealed_keyless(struct hk_relay *r, int64_t now)
         else
             s->keyless[i] = s->keyless[--s->n_keyless];
     }
-    return s->no_lane ? s->why_no_lane : s->n_keyless ? s->keyless[0].why : NULL;
+    if (s->no_lane)
+        return s->why_no_lane;
+    return s->n_keyless ? s->keyless[0].why : hk_redriver_keyless(r->redriver);
 }
 
 static uint64_t wait_ms(struct hk_relay_sealed *s, int64_t now)

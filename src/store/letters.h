@@ -371,6 +371,7 @@ struct hk_store_letters_ops {
      * requeued letter counts as arrived if it is neither on its way nor dead again (or discarded), because retention or a
      * later job may have removed it. A step writes an audit row ("requeue", with `redrive`) with the list of its letters; the row
      * continues the act that started the job.
+     * A step that `query` is unsure of (core/letter.h) does nothing, and comes again after HK_REDRIVE_UNSURE_MS.
      * HK_BUSY: another relay is working on it. `*out_wake_ms`: when to call again (store time); 0 = the job has ended, in this
      * step or (`*out_ended` false) before it. */
     enum hk_code (*redrive_step)(struct hk_admin *admin, int64_t id, const struct hk_letter_query *query,

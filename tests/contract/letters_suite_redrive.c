@@ -176,6 +176,50 @@ static void a_job_for_letters_that_are_not_open_requeues_nothing(void **state)
     admin_ops->close(admin);
 }
 
+struct blind {
+    struct hk_err unsure;
+    int64_t at; /* the letter that it cannot look into; 0: none */
+};
+
+static bool looks(const void *arg, const struct hk_letter *letter)
+{
+    struct blind *const *b = arg;
+    if (letter->id != (*b)->at)
+        return true;
+    (void)hk_err_set(&(*b)->unsure, HK_UNAVAILABLE, "no key");
+    return false;
+}
+
+/* Going on would leave out a letter that another relay can look into. */
+static void a_job_does_not_go_past_a_letter_that_nobody_looked_into(void **state)
+{
+    (void)state;
+    struct hk_store *store = suite_open(NULL);
+    struct hk_admin *admin = admin_open();
+    struct blind blind = {.at = 3}, *arg = &blind;
+    const struct hk_letter_query query = {
+        .statuses = 1u << HK_LETTER_FAILED, .match = looks, .match_arg = &arg, .unsure = &blind.unsure};
+    letters_fill(store, suite_acquire(store), 4, NULL);
+    int64_t id = start(admin, &query, (struct hk_redrive_pace){.rate_per_s = 1000});
+    blind.unsure.code = HK_OK;
+    for (int i = 0; i < 3; i++) {
+        int64_t wake_ms = step(admin, id, &query);
+        assert_true(wake_ms >= suite_clock_ms + HK_REDRIVE_UNSURE_MS);
+        assert_int_equal(blind.unsure.code, HK_UNAVAILABLE);
+        assert_number("requeued + cursor_id FROM outbox_redrive", 0);
+        assert_rows("outbox_retry", 0);
+        suite_clock_ms = wake_ms;
+        blind.unsure.code = HK_OK;
+    }
+    blind.at = 0;
+    step_to(admin, id, &query, 4);
+    assert_int_equal(job_of(admin, id).status, HK_REDRIVE_RUNNING);
+    assert_rows("outbox_retry", 4);
+    letters_verify_audit(admin);
+    suite_close(store);
+    admin_ops->close(admin);
+}
+
 static void a_job_requeues_what_fits_and_nothing_that_came_later(void **state)
 {
     (void)state;
@@ -720,6 +764,7 @@ const struct CMUnitTest letters_redrive_tests[] = {
     TEST(a_job_is_what_was_asked_for),
     TEST(a_second_job_of_the_same_filter_is_refused_while_the_first_runs),
     TEST(a_job_for_letters_that_are_not_open_requeues_nothing),
+    TEST(a_job_does_not_go_past_a_letter_that_nobody_looked_into),
     TEST(a_job_requeues_what_fits_and_nothing_that_came_later),
     TEST(a_letter_that_another_job_takes_has_failed_in_the_first),
     TEST(a_letter_that_a_person_requeues_stays_with_its_job),

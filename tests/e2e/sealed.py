@@ -13,6 +13,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import urllib.error
 import urllib.request
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
@@ -159,7 +160,7 @@ def filters_and_fixes_open_what_the_caller_may_see():
         assert ids_of(ask("sees", "/dead-letters?filter=payload.v:wrong")) == ["m1", "open"]
         assert ids_of(ask("blind", "/dead-letters?filter=payload.v:wrong")) == ["open"]
         assert ids_of(ask("blind", f"/dead-letters?filter=text:{CANARY}")) == []
-        assert "1 letter" in w.hikyaku("redrive", "plan", *wrong)  # the job would open none
+        assert "2 letters" in w.hikyaku("redrive", "plan", *wrong)
         fix = ("dead", "fix", "--filter", "destination:shop", "--jq")
         blind = json.loads(ask("blind", "/dead-letters/fix", {"filter": "destination:shop", "jq": '.v = "right"', "dry_run": True, "reason": "r"}))
         assert blind["changed"] == 1 and blind["failed"] == 3 and "the right to reveal" in json.dumps(blind), blind
@@ -266,6 +267,162 @@ def another_key_of_the_same_id_waits_and_damage_dies():
         w.hikyaku("messages", "retry", "m", *WHY)
         relay = w.daemon().ready()
         assert w.arrives("m") == "secret"
+        relay.stop()
+
+
+@test
+def a_redrive_by_payload_opens_what_it_looks_at():
+    with Sealed(admin={"listen": "127.0.0.1:0", "auth": "tokens"}) as w:
+        w.receiver.on("shop", lambda r: 422)
+        for name in ("m1", "m2"):
+            w.enqueue(name, json.dumps({"v": "wrong", "card": CANARY}))
+        w.enqueue("m3", json.dumps({"v": "other", "card": CANARY}))
+        w.insert(message_id="open", payload='{"v":"wrong"}')
+        tokens = {name: json.loads(w.hikyaku("token", "create", name, "--role", "operator", *more, *WHY, "--json"))["token"]
+                  for name, more in (("blind", ()), ("sees", ("--reveal",)))}
+        relay = w.daemon().ready()
+        until(lambda: len(w.letters()) == 4, lambda: w.letters())
+
+        def start(who, **ask):
+            address = re.search(r'msg="admin listening" address=(\S+)', relay.log())[1]
+            request = urllib.request.Request(f"http://{address}/api/v1/redrives", data=json.dumps({"reason": "r", **ask}).encode(), headers={
+                "Authorization": "Bearer " + tokens[who], "Content-Type": "application/json"})
+            try:
+                with urllib.request.urlopen(request, timeout=60) as answer:
+                    return answer.status, json.loads(answer.read())
+            except urllib.error.HTTPError as refused:
+                return refused.code, refused.read().decode()
+
+        def jobs():
+            return w.sql("SELECT status, requeued FROM outbox_redrive ORDER BY id")
+
+        status, told = start("blind", filter="payload.v:wrong opens:sealed")
+        assert status == 403 and "right to reveal" in told, (status, told)
+        status, told = start("blind", filter=f"text:{CANARY}")
+        assert status == 404, (status, told)
+        w.receiver.on("shop", 200)
+        assert start("blind", filter="payload.v:wrong")[0] in (200, 201, 202)  # finds what lies open, and opens nothing
+        until(lambda: jobs() == [("done", 1)], jobs)
+        assert w.receiver.accepted() == {"open": 1}, w.receiver.accepted()
+        assert start("sees", filter="payload.v:wrong", rate=50)[0] in (200, 201, 202)
+        until(lambda: jobs() == [("done", 1), ("done", 2)], jobs)
+        assert w.receiver.accepted() == {"open": 1, "m1": 1, "m2": 1}, w.receiver.accepted()
+        filters = [text for (text,) in w.sql("SELECT filter FROM outbox_redrive ORDER BY id")]
+        assert "opens" not in filters[0] and "opens:sealed" in filters[1] and "opens:sealed" in w.hikyaku("redrive", "show", "2"), filters
+        relay.stop()
+
+
+@test
+def a_relay_without_the_key_leaves_a_redrive_to_others():
+    with Sealed() as w:
+        w.receiver.on("shop", 422)
+        w.enqueue("m1", '{"v":"wrong"}')
+        w.enqueue("m2", '{"v":"right"}')
+        relay = w.daemon().ready()
+        until(lambda: len(w.letters()) == 2, lambda: w.letters())
+        relay.stop()
+        w.receiver.on("shop", 200)
+        config, without = w.config_path, w.path("without.yaml")
+        w.config["seal"]["keys"][0]["file"] = "nowhere"
+        w.config_path = without
+        w.write_config()
+        w.config_path = config
+        blind = w.daemon("blind", config=without).ready()
+        w.hikyaku("redrive", "start", "--filter", "payload.v:wrong", *WHY, "--yes")
+        blind.says("redrive waits: this relay cannot open a sealed payload")
+        assert "the key k1 cannot be read" in blind.log()
+        assert w.sql("SELECT status, requeued, cursor_id FROM outbox_redrive") == [("running", 0, 0)]
+        if not POSTGRES:
+            blind.stop()  # one relay at a time
+        sees = w.daemon("sees").ready()
+        until(lambda: w.sql("SELECT requeued FROM outbox_redrive") == [(1,)], "the other relay")
+        if POSTGRES:
+            blind.stop()  # the letter may be in a shard of this one: then it waits there
+
+        def arrived():
+            w.try_hikyaku("messages", "retry", "m1", *WHY)
+            return w.receiver.accepted()
+        until(arrived, "m1")
+        until(lambda: w.sql("SELECT status FROM outbox_redrive") == [("done",)], "its end")
+        assert w.receiver.accepted() == {"m1": 1} and dict(w.sql("SELECT message_id, status FROM dead_letters"))["m2"] == "failed"
+        sees.stop()
+
+
+# ---- where keys come from ----
+
+@test
+def a_command_is_asked_again_after_a_reload_and_when_it_failed():
+    with Sealed(source={"command": ["cat", "key"]}) as w:
+        relay = w.daemon().ready()
+        w.enqueue("first", "first")
+        assert w.arrives("first") == "first"
+        locked = 'msg=sandbox seccomp=on' in relay.log()
+        # another key comes, from another command: the relay itself can run none any more
+        write_key(w.path("second"))
+        w.config["seal"]["keys"].insert(0, {"id": "k2", "command": ["cat", "second"]})
+        w.write_config()
+        relay.signal(signal.SIGHUP)
+        relay.says("msg=reloaded")
+        w.enqueue("second", "second")
+        assert w.arrives("second") == "second" and "a key is missing" not in relay.log()
+        # a service that does not answer yet
+        w.config["seal"]["keys"].insert(0, {"id": "k3", "command": ["cat", "third"]})
+        write_key(w.path("aside"))
+        w.path("aside").rename(w.path("third"))
+        w.write_config()
+        w.enqueue("third", "third")
+        w.path("third").rename(w.path("aside"))
+        relay.signal(signal.SIGHUP)
+        relay.says("msg=reloaded", times=2)
+        relay.says("its command ended with code 1")
+        w.path("aside").rename(w.path("third"))
+        until(lambda: "KEY_MISSING" in w.hikyaku("messages", "show", "third") or w.receiver.arrived("third"), "its cause")
+
+        def arrived():
+            w.try_hikyaku("messages", "retry", "third", *WHY)
+            return w.receiver.arrived("third")
+        until(arrived, "the third")
+        assert w.arrives("third") == "third"
+        # the process that runs commands has ended
+        runners = [pid for pid in os.listdir("/proc") if pid.isdigit() and parent_of(pid) == relay.pid and name_of(pid) == "hikyaku-keys"]
+        assert len(runners) == 1, runners
+        os.kill(int(runners[0]), signal.SIGKILL)
+        relay.signal(signal.SIGHUP)
+        relay.says("msg=reloaded", times=3)
+        w.enqueue("fourth", "fourth")
+        assert w.arrives("fourth") == "fourth"  # it keeps the keys that it has
+        print(f"# locked: {locked}")
+        relay.stop()
+        assert "hikyaku-keys" not in {name_of(pid) for pid in os.listdir("/proc") if pid.isdigit() and parent_of(pid) == relay.pid}
+
+
+def stat_of(pid):
+    try:
+        return pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return "0 () X 0"
+
+
+def parent_of(pid):
+    return int(stat_of(pid).rsplit(")", 1)[1].split()[1])
+
+
+def name_of(pid):
+    return stat_of(pid).split("(", 1)[1].rsplit(")", 1)[0]
+
+
+@test
+def a_command_hangs_and_the_relay_does_not():
+    with Sealed() as w:
+        w.config["seal"]["keys"].append({"id": "slow", "command": ["sh", "-c", "test -e answer && cat answer || sleep 60"]})
+        w.path("answer").write_bytes(w.key.read_bytes())
+        w.write_config()
+        relay = w.daemon().ready()
+        w.path("answer").unlink()
+        relay.signal(signal.SIGHUP)
+        relay.says("msg=reloaded")
+        w.enqueue("m", "m")
+        assert w.arrives("m") == "m"
         relay.stop()
 
 

@@ -719,9 +719,10 @@ def a_real_collector_takes_both_protocols():
             until(lambda: any(pushed(json.loads(body)).get(sent) == 1 for _, _, body in behind.pushes), "the metrics behind the collector")
 
 
-try:
-    CODE = run_tests(TESTS)
-finally:
-    if proto_classes.folder:
-        shutil.rmtree(proto_classes.folder, ignore_errors=True)
-sys.exit(CODE)
+if __name__ == "__main__":
+    try:
+        CODE = run_tests(TESTS)
+    finally:
+        if proto_classes.folder:
+            shutil.rmtree(proto_classes.folder, ignore_errors=True)
+    sys.exit(CODE)

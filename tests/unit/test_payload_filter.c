@@ -8,6 +8,7 @@
 #include "check.h"
 #include "core/message.h"
 #include "failing.h"
+#include "payload/codec.h"
 #include "payload/filter.h"
 #include "payload_json.h"
 
@@ -636,6 +637,73 @@ static void without_memory_no_letter_in_base64_fits(void **state)
     hk_filter_free(f);
 }
 
+/* ---- sealed payloads ---- */
+
+struct vault {
+    unsigned char fill; /* every byte of the key; 0: it cannot be had */
+};
+
+static enum hk_code fetch(void *arg, size_t i, unsigned char out[HK_KEY_BYTES], struct hk_err *err)
+{
+    const struct vault *v = arg;
+    (void)i;
+    if (!v->fill)
+        return hk_err_set(err, HK_NOTFOUND, "No such file or directory");
+    for (size_t k = 0; k < HK_KEY_BYTES; k++)
+        out[k] = v->fill;
+    return HK_OK;
+}
+
+static struct hk_keyring *ring_of(struct vault *v)
+{
+    static const char *const ids[] = {"k1"};
+    struct hk_keyring *keys = NULL;
+    const struct hk_keyring_options options = {.store = "shop", .ids = ids, .n = 1, .fetch = fetch, .arg = v};
+    assert_int_equal(hk_keyring_new(&options, &keys, NULL), HK_OK);
+    return keys;
+}
+
+static void who_opens_is_unsure_of_what_stays_closed(void **state)
+{
+    struct vault good = {7}, other = {8}, none = {0};
+    struct hk_keyring *keys = ring_of(&good), *wrong = ring_of(&other), *missing = ring_of(&none);
+    struct hk_pool mem = {.blocks = NULL};
+    struct hk_letter l = letter;
+    struct hk_err err;
+    const struct hk_codec_of of = {.keys = keys, .encoding = S("sealed"), .message_id = letter.message_id};
+    (void)state;
+    l.encoding = S("sealed");
+    assert_int_equal(hk_codec_seal(&of, S("{\"id\":42}"), &mem, &l.payload, &err), HK_OK);
+    struct hk_filter *f = filter_of("payload.id:42 opens:sealed"), *plain = filter_of("payload.id:42");
+    const struct hk_letter_query *q = hk_filter_query(f);
+    assert_true(hk_filter_opens(f) && !hk_filter_opens(plain) && !hk_filter_query(plain)->unsure);
+    hk_filter_open_sealed(f, keys);
+    assert_true(q->match(q->match_arg, &l) && q->unsure->code == HK_OK);
+    struct hk_keyring *const lacking[] = {wrong, missing, NULL};
+    for (size_t i = 0; i < 3; i++) {
+        hk_filter_open_sealed(f, lacking[i]);
+        assert_int_equal(q->unsure->code, HK_OK);
+        assert_true(!q->match(q->match_arg, &l));
+        assert_int_equal(q->unsure->code, HK_UNAVAILABLE);
+        assert_true(q->unsure->message[0] != '\0');
+    }
+    hk_filter_open_sealed(f, keys); /* what is damaged nobody can open: a job goes on behind it */
+    l.message_id = S("another");
+    assert_true(!q->match(q->match_arg, &l) && q->unsure->code == HK_OK);
+    hk_filter_open_sealed(plain, missing);
+    assert_true(!hk_filter_query(plain)->match(hk_filter_query(plain)->match_arg, &l));
+    hk_filter_free(f);
+    hk_filter_free(plain);
+    f = filter_of("destination:shop"); /* looks into nothing: there is nothing to open */
+    hk_filter_set_opens(f);
+    assert_true(!hk_filter_opens(f) && !hk_filter_query(f)->unsure);
+    hk_filter_free(f);
+    hk_pool_fini(&mem);
+    hk_keyring_free(keys);
+    hk_keyring_free(wrong);
+    hk_keyring_free(missing);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -654,6 +722,7 @@ int main(void)
         cmocka_unit_test(random_filters_survive_writing_and_answer_the_same),
         cmocka_unit_test(memory_may_run_out),
         cmocka_unit_test(without_memory_no_letter_in_base64_fits),
+        cmocka_unit_test(who_opens_is_unsure_of_what_stays_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

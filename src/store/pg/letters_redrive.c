@@ -370,6 +370,10 @@ static bool go_on(struct step *s, const struct hk_letter_query *query, struct hk
     s->paused = hk_pg_query(&s->admin->pg, false, HK_PL_PAUSED, &a);
     find_letters(s, query);
     PQclear(s->paused);
+    if (query->unsure && query->unsure->code != HK_OK) {
+        *out_wake_ms = s->now_ms + HK_REDRIVE_UNSURE_MS;
+        return true;
+    }
     bool waits = s->held.ptr && s->n == 0; /* as it did before: nothing is to be written */
     *out_wake_ms = s->now_ms + HK_REDRIVE_HELD_MS;
     if (waits && s->cursor_id == s->job.cursor_id && hk_str_eq(s->held, s->job.held))

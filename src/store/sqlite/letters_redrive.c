@@ -422,6 +422,10 @@ static void requeue(struct step *s, const struct hk_letter_query *query)
                                .trail = &trail};
     int64_t *ids = hk_sq_alloc(s->store, (size_t)s->next.n + 1, sizeof *ids);
     size_t n = ids ? choose(s, query, ids) : 0, done = 0;
+    if (query->unsure && query->unsure->code != HK_OK) {
+        s->wake_ms = s->now_ms + HK_REDRIVE_UNSURE_MS;
+        return;
+    }
     hk_sl_requeuer_open(&r);
     hk_crash_point("redrive-begun");
     for (size_t i = 0; i < n && hk_sq_ok(s->store); i++) {
