@@ -9,6 +9,7 @@
 
 #include "base/str.h"
 #include "check.h"
+#include "failing.h"
 #include "run/fds.h"
 #include "run/password.h"
 
@@ -201,6 +202,29 @@ static void a_keeper_that_is_gone_is_said(void **state)
     assert_int_equal(close(pair[0]), 0);
 }
 
+/* What was asked for is lost, and nothing else. */
+static void memory_that_runs_out_is_said(void **state)
+{
+    struct failing f = {.fail_at = 0};
+    struct hk_allocator allocator = {failing_resize, failing_release, &f};
+    struct hk_buf out;
+    struct hk_err err = {.message = ""};
+    int keeper = keep("echo good", ""), answer = -1;
+    (void)state;
+    assert_int_equal(hk_password_begin(keeper, &answer, &err), HK_OK);
+    struct pollfd ready = {.fd = answer, .events = POLLIN};
+    assert_int_equal(poll(&ready, 1, PATIENT_MS), 1);
+    hk_buf_init(&out, HK_PASSWORD_MAX);
+    hk_allocator_set(&allocator);
+    enum hk_code rc = hk_password_end(answer, &out, &err);
+    hk_allocator_set(NULL);
+    assert_true(f.failed);
+    assert_int_equal(rc, HK_NOMEM);
+    hk_buf_fini(&out);
+    gives(keeper, "good");
+    (void)close(keeper);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -212,6 +236,7 @@ int main(void)
         cmocka_unit_test(those_who_ask_during_a_run_share_the_next_one),
         cmocka_unit_test(strange_requests_are_dropped),
         cmocka_unit_test(a_keeper_that_is_gone_is_said),
+        cmocka_unit_test(memory_that_runs_out_is_said),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
