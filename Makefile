@@ -5,7 +5,7 @@ DESTDIR ?=
 SECONDS ?= 60
 T ?= $(basename $(notdir $(wildcard fuzz/fuzz_*.c)))
 
-.PHONY: all demo test bench san soak fuzz fmt lint coverage docs sbom reproducible dist deb deb-test rpm image image-test install clean help
+.PHONY: all demo test bench san soak fuzz fmt lint coverage docs sbom reproducible dist deb deb-test rpm image image-test arm64 install clean help
 
 all: ## build the program and the library (the default)
 	@tools/deps build
@@ -92,6 +92,10 @@ image: all ## a container image (OCI), without a daemon, in build/image
 image-test: image ## what is in it, and a relay that runs in it (root)
 	@tests/packages/image.py build/image/hikyaku.oci.tar build/release
 
+arm64: ## build for arm64 in a Debian of its own, and run it under qemu-user (root; some minutes)
+	@tools/deps deb
+	@tests/packages/arm64.py
+
 install: all ## install to PREFIX=/usr/local, below DESTDIR if given
 	@DESTDIR="$(DESTDIR)" meson install -C build/release --no-rebuild
 	@[ -n "$(DESTDIR)" ] || ldconfig 2>/dev/null || true
@@ -100,4 +104,4 @@ clean: ## remove build/
 	rm -rf build
 
 help: ## this list
-	@sed -n 's/^\([a-z-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14
+	@sed -n 's/^\([a-z0-9-]*\):[^#]*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 14

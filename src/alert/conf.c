@@ -84,12 +84,20 @@ static void copy_channel(struct hk_copier *c, const struct hk_conf_channel *conf
     }
 }
 
+/* Few proxies let mail pass, and most mail servers are inside: only a proxy that the channel itself names carries it. */
+static const struct hk_proxy *proxy_of(const struct hk_config *config, const struct hk_conf_channel *conf)
+{
+    if (conf->kind == HK_CONF_EXEC || (conf->kind == HK_CONF_EMAIL && !conf->proxy))
+        return NULL;
+    return hk_config_proxy_of(config, conf->proxy);
+}
+
 enum hk_code hk_channel_of_conf(const struct hk_config *config, const struct hk_conf_channel *conf,
                                 struct hk_pool *arena, struct hk_channel *out, struct hk_err *err)
 {
     struct hk_copier c = {.arena = arena};
     struct hk_channel channel = {.language = hk_conf_language(config, conf)};
-    copy_channel(&c, conf, hk_config_proxy_of(config, conf->proxy), &channel);
+    copy_channel(&c, conf, proxy_of(config, conf), &channel);
     if (c.failed)
         return hk_err_set(err, HK_NOMEM, "out of memory");
     *out = channel;

@@ -39,6 +39,7 @@ static enum hk_code send(const struct hk_channel_call *call, const struct envelo
                                       .message = message,
                                       .timeout_ms = c->timeout_ms,
                                       .ca_file = c->ca_file,
+                                      .proxy = c->proxy,
                                       .abandoned = c->abandoned};
     return hk_send_mail(&mail, err);
 }

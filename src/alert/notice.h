@@ -78,7 +78,7 @@ struct hk_channel {
     const char *ca_file;         /* NULL = the system's */
     const struct hk_cidr *allow; /* address ranges that the guard lets through (webhook, slack, pagerduty) */
     size_t n_allow;
-    const struct hk_proxy *proxy; /* NULL = none (webhook, slack, pagerduty) */
+    const struct hk_proxy *proxy; /* NULL = none (not for exec) */
     const char *const *argv;      /* exec: program and arguments, no shell; the notice as JSON on stdin */
     size_t n_argv;
     /* NULL, or becomes true from another thread: what is under way is abandoned within about a second. */

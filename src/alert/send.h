@@ -65,6 +65,7 @@ struct hk_send_mail {
     struct hk_str message; /* with its header, lines end in CRLF */
     uint64_t timeout_ms;
     const char *ca_file;
+    const struct hk_proxy *proxy; /* NULL: directly */
     const atomic_bool *abandoned;
 };
 

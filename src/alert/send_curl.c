@@ -216,7 +216,7 @@ static bool stays_here(const char *url)
 static bool set_mail(struct transfer *t, const struct hk_send_mail *m)
 {
     bool ok = set_common(t, m->url, "smtp,smtps", m->ca_file, m->timeout_ms);
-    bool must = m->starttls_required || (m->user && !stays_here(m->url));
+    bool must = m->starttls_required || (m->user && (t->proxy || !stays_here(m->url)));
     for (size_t i = 0; i < m->n_to; i++)
         ok = ok && add_line(t, m->to[i]);
     if (m->user)
@@ -251,22 +251,22 @@ static enum hk_code say_blocked(const struct transfer *t, struct hk_err *err)
 }
 
 /* The proxy is asked for an address that the guard has seen, as the HTTP sink does it (sink/http/through.c). */
-static enum hk_code aim(struct transfer *t, const struct hk_send_http *r, struct hk_err *err)
+static enum hk_code aim(struct transfer *t, const char *url, uint64_t timeout_ms, struct hk_err *err)
 {
     char text[HK_IP_TEXT_MAX], host[256];
     struct hk_resolved found = {.n = 0};
     const struct hk_resolve ask = {
-        .host = host, .timeout_ms = (uint64_t)timeout_of(r->timeout_ms), .abandoned = r->abandoned};
+        .host = host, .timeout_ms = (uint64_t)timeout_of(timeout_ms), .abandoned = t->abandoned};
     size_t i = 0;
-    if (!hk_str_copy(host, sizeof host, hk_url_host(hk_str_of(r->url))) || !host[0])
+    if (!hk_str_copy(host, sizeof host, hk_url_host(hk_str_of(url))) || !host[0])
         return hk_err_set(err, HK_INVALID, "the url's host cannot be used behind a proxy");
-    if (r->proxy->resolves && !hk_ip_parse(hk_str_of(host), &found.ips[0]) &&
+    if (t->proxy->resolves && !hk_ip_parse(hk_str_of(host), &found.ips[0]) &&
         !hk_str_eqi(hk_str_of(host), hk_str_of("localhost")))
         return HK_OK; /* the proxy's to judge */
     enum hk_code rc = hk_send_resolve(&ask, &found, err);
     if (rc != HK_OK)
         return rc;
-    while (i < found.n && !hk_ip_allowed(&found.ips[i], r->allow, r->n_allow))
+    while (t->guarded && i < found.n && !hk_ip_allowed(&found.ips[i], t->allow, t->n_allow))
         i++;
     t->refused = found.ips[0];
     if (i == found.n)
@@ -276,6 +276,19 @@ static enum hk_code aim(struct transfer *t, const struct hk_send_http *r, struct
     t->aim_line = (struct curl_slist){t->aim, NULL};
     curl_easy_setopt(t->easy, CURLOPT_CONNECT_TO, &t->aim_line);
     return HK_OK;
+}
+
+/* Before the options are set. */
+static void choose_proxy(struct transfer *t, const struct hk_proxy *proxy, const char *url)
+{
+    if (hk_proxy_is_for(proxy, hk_url_host(hk_str_of(url))))
+        t->proxy = proxy;
+}
+
+/* Did it fail on the way, and not by our time-out or wish? */
+static bool is_proxys(const struct transfer *t, CURLcode code)
+{
+    return t->proxy && code != CURLE_ABORTED_BY_CALLBACK && code != CURLE_OPERATION_TIMEDOUT;
 }
 
 /* What the proxy said is not the receiver's word: a notice may be tried again. */
@@ -367,17 +380,16 @@ enum hk_code hk_send_http(const struct hk_send_http *request, struct hk_send_ans
     struct transfer t;
     enum hk_code rc = begin(&t, err);
     t.abandoned = request->abandoned;
-    if (hk_proxy_is_for(request->proxy, hk_url_host(hk_str_of(request->url))))
-        t.proxy = request->proxy;
+    choose_proxy(&t, request->proxy, request->url);
     if (rc == HK_OK && !set_http(&t, request))
         rc = hk_err_set(err, HK_NOMEM, "libcurl did not take the request");
     if (rc == HK_OK && t.proxy)
-        rc = aim(&t, request, err);
+        rc = aim(&t, request->url, request->timeout_ms, err);
     if (rc == HK_OK) {
         CURLcode code = curl_easy_perform(t.easy);
         if (t.response.final) /* an answer outranks whatever came after it */
             take_answer(&t, code, out);
-        else if (t.proxy && code != CURLE_ABORTED_BY_CALLBACK && code != CURLE_OPERATION_TIMEDOUT)
+        else if (is_proxys(&t, code))
             rc = say_proxy(&t, code, err);
         else
             rc = say_failed(&t, code, err);
@@ -391,12 +403,17 @@ enum hk_code hk_send_mail(const struct hk_send_mail *mail, struct hk_err *err)
     struct transfer t;
     enum hk_code rc = begin(&t, err);
     t.abandoned = mail->abandoned;
+    choose_proxy(&t, mail->proxy, mail->url);
     if (rc == HK_OK && !set_mail(&t, mail))
         rc = hk_err_set(err, HK_NOMEM, "libcurl did not take the mail");
+    if (rc == HK_OK && t.proxy)
+        rc = aim(&t, mail->url, mail->timeout_ms, err);
     if (rc == HK_OK) {
         CURLcode code = curl_easy_perform(t.easy);
         hk_send_hide(t.reply, strlen(t.reply), hk_str_of(mail->password));
-        if (code != CURLE_OK)
+        if (code != CURLE_OK && t.talked == 0 && is_proxys(&t, code))
+            rc = say_proxy(&t, code, err);
+        else if (code != CURLE_OK)
             rc = say_failed(&t, code, err);
     }
     end(&t);

@@ -344,8 +344,11 @@ int hk_ask_begin(const struct hk_cli *cli, struct hk_ask *out)
         return code;
     if (code == HK_EXIT_OK)
         code = hk_settings_config(cli, op->sends ? HK_FOR_SENDING : HK_FOR_ACTING, &out->config);
+    const char *url = NULL;
     if (code == HK_EXIT_OK)
-        hk_desk_init(&out->desk, out->config, hk_settings_url(cli, out->config));
+        code = hk_settings_url(cli, out->config, &url);
+    if (code == HK_EXIT_OK)
+        hk_desk_init(&out->desk, out->config, url);
     return code;
 }
 

@@ -50,10 +50,13 @@ int hk_cmd_doctor(struct hk_cli *cli)
         code = hk_ask_elsewhere(&ask, &elsewhere);
     if (code == HK_EXIT_OK && !elsewhere && !take_config(cli, asked, &ask.config))
         code = hk_out_error(HK_EXIT_FAILURE, "out of memory");
+    const char *url = NULL;
+    if (code == HK_EXIT_OK && !elsewhere)
+        code = hk_settings_url(cli, ask.config, &url);
     if (code == HK_EXIT_OK && !elsewhere) {
         asked->can_lock = hk_guard_can_lock();
         asked->is_root = hk_guard_is_root();
-        hk_desk_init(&ask.desk, ask.config, hk_settings_url(cli, ask.config));
+        hk_desk_init(&ask.desk, ask.config, url);
     }
     if (code == HK_EXIT_OK)
         code = hk_ask_run(&ask);

@@ -31,8 +31,13 @@ int hk_cmd_run(struct hk_cli *cli)
         return hk_out_error(HK_EXIT_USAGE, "%s", err.message);
     int code = hk_settings_config(cli, HK_FOR_SENDING, &config);
     enum hk_code rc = HK_OK;
+    const char *url = NULL;
     if (code == HK_EXIT_OK)
-        rc = hk_daemon_run(daemon, config, hk_settings_url(cli, config), &err);
+        code = hk_settings_url(cli, config, &url);
+    if (code == HK_EXIT_OK)
+        rc = hk_daemon_run(daemon, config, url, &err);
+    else
+        hk_config_free(config);
     hk_daemon_free(daemon);
     return rc == HK_OK ? code : hk_out_error(hk_settings_exit(rc), "%s", err.message);
 }

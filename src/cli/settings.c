@@ -3,6 +3,7 @@
 #include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/types.h>
 #include <unistd.h>
 
@@ -10,6 +11,8 @@
 #include "cli/out.h"
 #include "cli/policy/policies.h"
 #include "cli/settings.h"
+#include "run/password.h"
+#include "run/program.h"
 
 #define LINE_MAX_BYTES ((size_t)1 << 16)
 
@@ -51,12 +54,41 @@ int hk_settings_config(const struct hk_cli *cli, enum hk_settings_for purpose, s
                         errors == 1 ? "" : "s");
 }
 
-const char *hk_settings_url(const struct hk_cli *cli, const struct hk_config *config)
+/* The keeper's descriptor travels in the URL, the one thing that reaches every connection. */
+static enum hk_code add_keeper(struct hk_config *config, const char **out_url, struct hk_err *err)
 {
+    const struct hk_conf_list *command = &config->store.password_command;
+    const char *argv[HK_PROGRAM_WORDS_MAX + 1] = {NULL};
+    const char *const *words = command->items;
+    struct hk_buf url;
+    int fd = -1;
+    for (size_t i = 0; i < command->n && i < HK_PROGRAM_WORDS_MAX; i++)
+        argv[i] = words[i];
+    enum hk_code rc = hk_password_keep(argv, &fd, err);
+    if (rc != HK_OK)
+        return rc;
+    hk_buf_init(&url, LINE_MAX_BYTES);
+    hk_buf_addf(&url, "%s%c" HK_PASSWORD_PARAMETER "=%d", config->store.url,
+                strchr(config->store.url, '?') ? '&' : '?', fd);
+    *out_url = hk_buf_status(&url) == HK_OK ? hk_pool_copy_str(&config->arena, hk_buf_str(&url)) : NULL;
+    hk_buf_fini(&url);
+    return *out_url ? HK_OK : hk_err_set(err, HK_NOMEM, "out of memory");
+}
+
+int hk_settings_url(const struct hk_cli *cli, struct hk_config *config, const char **out_url)
+{
+    struct hk_err err = {.message = ""};
     const char *url = hk_args_value(cli, "db");
     if (url == NULL)
         url = getenv("HIKYAKU_DB");
-    return url != NULL && url[0] != '\0' ? url : config->store.url;
+    *out_url = url != NULL && url[0] != '\0' ? url : config->store.url;
+    if (strstr(*out_url, HK_PASSWORD_PARAMETER) != NULL)
+        return hk_out_error(HK_EXIT_CONFIG, "the database URL must not have %s: it is hikyaku's own",
+                            HK_PASSWORD_PARAMETER);
+    if (*out_url != config->store.url || config->store.password_command.n == 0)
+        return HK_EXIT_OK;
+    enum hk_code rc = add_keeper(config, out_url, &err);
+    return rc == HK_OK ? HK_EXIT_OK : hk_out_error(hk_settings_exit(rc), "%s", err.message);
 }
 
 enum hk_exit hk_settings_exit(enum hk_code code)

@@ -18,8 +18,9 @@ enum hk_settings_for {
 int hk_settings_config(const struct hk_cli *cli, enum hk_settings_for purpose, struct hk_config **out_config);
 /* What was found in a configuration, a line each, to standard error. */
 void hk_settings_complain(const struct hk_diags *diags);
-/* --db, HIKYAKU_DB, `store:` of the file, sqlite:hikyaku.db. */
-const char *hk_settings_url(const struct hk_cli *cli, const struct hk_config *config);
+/* --db, HIKYAKU_DB, `store:` of the file, sqlite:hikyaku.db. The file's own URL gets the keeper of `password_command` (run/password.h), which
+ * is forked here: the process must have no second thread yet. What is wrong has been printed unless it is HK_EXIT_OK. */
+int hk_settings_url(const struct hk_cli *cli, struct hk_config *config, const char **out_url);
 /* The exit code for what a store said. */
 enum hk_exit hk_settings_exit(enum hk_code code);
 /* Who acts: --actor, HIKYAKU_ACTOR, else user@host. */

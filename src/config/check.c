@@ -16,14 +16,20 @@
 void hk_check_store(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {
     struct hk_conf_store *store = section;
-    if (hk_walk_failed(walk) || (!store->schema[0] && !store->prefix[0]))
+    bool named = store->schema[0] || store->prefix[0];
+    const char *key = store->schema[0]            ? "schema"
+                      : store->prefix[0]          ? "prefix"
+                      : store->password_command.n ? "password_command"
+                                                  : NULL;
+    if (hk_walk_failed(walk) || !key)
         return;
     if (strncmp(store->url, "sqlite:", 7) == 0) {
-        const char *key = store->schema[0] ? "schema" : "prefix";
-        hk_walk_error(walk, hk_walk_at(walk, node, key),
-                      "\"%s\" is for database servers: a file has its tables for itself", key);
+        hk_walk_error(walk, hk_walk_at(walk, node, key), "\"%s\" is for database servers: %s", key,
+                      named ? "a file has its tables for itself" : "a file has no password");
         return;
     }
+    if (!named)
+        return;
     struct hk_buf url;
     hk_buf_init(&url, 4096);
     hk_buf_addf(&url, "%s%c", store->url, strchr(store->url, '?') ? '&' : '?');

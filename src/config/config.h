@@ -34,7 +34,8 @@ struct hk_conf_list {
 
 struct hk_conf_store {
     uint32_t given;
-    const char *url, *schema, *prefix; /* schema and prefix: "" when not given */
+    const char *url, *schema, *prefix;    /* schema and prefix: "" when not given */
+    struct hk_conf_list password_command; /* of const char *; empty: not given */
 };
 
 enum hk_conf_history {
@@ -461,8 +462,6 @@ struct hk_conf_mask {
 };
 
 /* ---- sealed payloads ---- */
-
-#define HK_SEAL_COMMAND_MAX 32
 
 struct hk_conf_seal_key {
     uint32_t given;

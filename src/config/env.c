@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "config/env.h"
-#include "config/keys.h"
+#include "run/program.h"
 
 static const char *get_variable(void *arg, const char *name)
 {
@@ -79,7 +79,7 @@ static enum hk_code read_file(void *arg, const char *path, struct hk_buf *out, s
 const struct hk_config_env *hk_config_env_system(void)
 {
     static const struct hk_config_env env = {
-        .get = get_variable, .read_file = read_file, .run = hk_config_run, .foreign_custom = true};
+        .get = get_variable, .read_file = read_file, .run = hk_program_run, .foreign_custom = true};
     return &env;
 }
 
@@ -87,7 +87,7 @@ const struct hk_config_env *hk_config_env_operator(void)
 {
     static const struct hk_config_env env = {.get = get_variable,
                                              .read_file = read_file,
-                                             .run = hk_config_run,
+                                             .run = hk_program_run,
                                              .foreign_custom = true,
                                              .without_secrets = true};
     return &env;

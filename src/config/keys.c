@@ -7,6 +7,7 @@
 #include "base/str.h"
 #include "config/keys.h"
 #include "config/tables.h"
+#include "run/program.h"
 
 enum {
     TEXT_MAX = 1024, /* of a key with blanks around it */
@@ -57,9 +58,9 @@ static enum hk_code read_credential(const struct hk_config_env *env, const char 
 static enum hk_code run_program(const struct hk_config_env *env, const struct hk_conf_list *command,
                                 struct hk_buf *out, struct hk_err *err)
 {
-    const char *argv[HK_SEAL_COMMAND_MAX + 1] = {NULL};
+    const char *argv[HK_PROGRAM_WORDS_MAX + 1] = {NULL};
     const char *const *words = command->items;
-    for (size_t i = 0; i < command->n && i < HK_SEAL_COMMAND_MAX; i++)
+    for (size_t i = 0; i < command->n && i < HK_PROGRAM_WORDS_MAX; i++)
         argv[i] = words[i];
     if (!env->run)
         return hk_err_set(err, HK_UNSUPPORTED, "no program can be run here");

@@ -27,8 +27,4 @@ enum hk_code hk_config_fetch_keys(struct hk_config *config, const struct hk_conf
 /* Has one of them a command? */
 bool hk_config_runs_for_keys(const struct hk_config *config);
 
-/* Runs a program without a shell, and adds what it writes to `out`, whose maximum is the caller's. Of its end only whether it was good
- * is told. */
-enum hk_code hk_config_run(const char *const *argv, struct hk_buf *out, struct hk_err *err) HK_MUSTCHECK;
-
 #endif

@@ -3,11 +3,15 @@
 #include "base/parse.h"
 #include "config/tables.h"
 #include "config/text.h"
+#include "run/program.h"
 
 #define AT(type, member) .offset = offsetof(type, member)
 #define TIME             .max = HK_DURATION_MAX_MS
 #define KEEP(member)                                                                                         \
     AT(struct hk_conf_retention, member), TIME, .word = "never", .word_value = HK_CONFIG_NEVER
+
+static const struct hk_opt command_elem = {
+    .type = HK_OPT_STRING, .min = 1, .max = 4096, .check = hk_text_check_printable, .example = "kms-decrypt"};
 
 static const struct hk_opt store_opts[] = {
     {"url", HK_OPT_STRING, HK_OPT_SECRET, AT(struct hk_conf_store, url), .min = 1, .max = 2048,
@@ -19,6 +23,11 @@ static const struct hk_opt store_opts[] = {
     {"prefix", HK_OPT_STRING, AT(struct hk_conf_store, prefix), .min = 1, .max = 32, .fallback = "",
      .otherwise = "none", .example = "hk_", .check = hk_text_check_sql_name,
      .help = "in front of every table's name"},
+    {"password_command", HK_OPT_LIST, HK_OPT_ONE, AT(struct hk_conf_store, password_command),
+     .max = HK_PROGRAM_WORDS_MAX, .elem = &command_elem,
+     .example = "[/usr/local/bin/db-token, \"hikyaku_relay\"]",
+     .help = "a program that prints the password, without a shell, in at most 10 s; run anew for each "
+             "connection (docs/postgresql.md)"},
 };
 
 static const struct hk_opt_table store_table = {
@@ -727,9 +736,6 @@ static const struct hk_opt_table mask_table = {
 
 /* ---- sealed payloads ---- */
 
-static const struct hk_opt command_elem = {
-    .type = HK_OPT_STRING, .min = 1, .max = 4096, .check = hk_text_check_printable, .example = "kms-decrypt"};
-
 static const struct hk_opt seal_key_opts[] = {
     {"id", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_seal_key, id), .min = 1,
      .max = HK_KEY_ID_MAX - 1, .check = hk_text_check_key_id, .example = "2026-11",
@@ -741,7 +747,7 @@ static const struct hk_opt seal_key_opts[] = {
     {"credential", HK_OPT_NAME, HK_OPT_CHOICE, AT(struct hk_conf_seal_key, credential), .min = 1, .max = 255,
      .example = "hikyaku-key", .help = "… of a credential that systemd gives the relay, or …"},
     {"command", HK_OPT_LIST, HK_OPT_CHOICE | HK_OPT_ONE, AT(struct hk_conf_seal_key, command), .min = 1,
-     .max = HK_SEAL_COMMAND_MAX, .elem = &command_elem, .example = "[/usr/local/bin/kms-decrypt, hikyaku]",
+     .max = HK_PROGRAM_WORDS_MAX, .elem = &command_elem, .example = "[/usr/local/bin/kms-decrypt, hikyaku]",
      .help =
          "… a program that prints it, without a shell, in at most 10 s; a relay runs it at its start and at each reload"},
 };

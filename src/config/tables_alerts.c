@@ -145,8 +145,8 @@ static const struct hk_opt channel_opts[HK_CHANNEL_NOPTS] = {
                               .example = "[127.0.0.0/8]",
                               .help = "private addresses that notices may go to (not for email and exec)"},
     [HK_CHANNEL_PROXY_OPT] = {"proxy", HK_OPT_NAME, AT(struct hk_conf_channel, proxy), .ref = HK_REF_PROXY,
-                              .otherwise = "default_proxy", .example = "egress",
-                              .help = "one of proxies; none: directly (not for email and exec)"},
+                              .otherwise = "default_proxy; email: none", .example = "egress",
+                              .help = "one of proxies; none: directly (not for exec)"},
 };
 
 const struct hk_opt_table hk_channel_table = {

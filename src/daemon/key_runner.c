@@ -20,6 +20,7 @@
 #include "base/str.h"
 #include "config/diag.h"
 #include "daemon/key_runner.h"
+#include "run/program.h"
 
 enum {
     TEXT_MAX = 1024,
@@ -74,11 +75,11 @@ static const struct hk_conf_seal_key *find_key(const struct hk_config *config, c
 
 static enum hk_code run_command(const struct hk_conf_seal_key *key, struct hk_buf *out, struct hk_err *err)
 {
-    const char *argv[HK_SEAL_COMMAND_MAX + 1] = {NULL};
+    const char *argv[HK_PROGRAM_WORDS_MAX + 1] = {NULL};
     const char *const *words = key->command.items;
-    for (size_t i = 0; i < key->command.n && i < HK_SEAL_COMMAND_MAX; i++)
+    for (size_t i = 0; i < key->command.n && i < HK_PROGRAM_WORDS_MAX; i++)
         argv[i] = words[i];
-    return hk_config_run(argv, out, err);
+    return hk_program_run(argv, out, err);
 }
 
 static enum hk_code find_and_run(const char *path, const char *id, struct hk_buf *out, struct hk_err *err)

@@ -168,7 +168,7 @@ static void log_list(struct hk_log_line *line, const char *key, struct hk_buf *l
 
 static void log_changes(struct hk_daemon *d, const struct hk_config *before, const struct hk_config *after)
 {
-    struct changes c = {.daemon = d, .url_given = strcmp(d->url, before->store.url) != 0};
+    struct changes c = {.daemon = d, .url_given = !begins(d->url, before->store.url)};
     struct hk_log_line line;
     hk_buf_init(&c.named[0], HK_LOG_LINE_MAX);
     hk_buf_init(&c.named[1], HK_LOG_LINE_MAX);

@@ -14,6 +14,7 @@
 #include "base/show.h"
 #include "base/str.h"
 #include "jq/impl.h"
+#include "run/fds.h"
 
 enum {
     ANSWER_MS = 10000, /* for what takes a millisecond, on a machine that is very busy */
@@ -69,29 +70,13 @@ int hk_jq_starter_fd(const struct hk_jq_starter *starter)
 
 static enum hk_code send_request(int control, const int fds[HK_JQ_REQUEST_FDS], struct hk_err *err)
 {
-    char kind = HK_JQ_REQUEST;
-
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int) * HK_JQ_REQUEST_FDS)];
-    } room = {.bytes = {0}};
-    struct iovec packet = {.iov_base = &kind, .iov_len = 1};
-    struct msghdr message = {
-        .msg_iov = &packet, .msg_iovlen = 1, .msg_control = room.bytes, .msg_controllen = sizeof room.bytes};
-    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
-    rights->cmsg_level = SOL_SOCKET;
-    rights->cmsg_type = SCM_RIGHTS;
-    rights->cmsg_len = CMSG_LEN(sizeof(int) * HK_JQ_REQUEST_FDS);
-    memcpy(CMSG_DATA(rights), fds, sizeof(int) * HK_JQ_REQUEST_FDS);
-    ssize_t n = -1;
-    do
-        n = sendmsg(control, &message, MSG_NOSIGNAL | MSG_DONTWAIT);
-    while (n < 0 && errno == EINTR);
-    if (n == 1)
+    int failed = hk_fds_send(control, HK_JQ_REQUEST, fds, HK_JQ_REQUEST_FDS);
+    if (failed == 0)
         return HK_OK;
-    if (errno == EPIPE || errno == ECONNRESET || errno == ENOTCONN)
+    if (failed == EPIPE || failed == ECONNRESET || failed == ENOTCONN)
         return has_ended(err);
-    return hk_err_set(err, HK_UNAVAILABLE, "the process that starts jq cannot be asked: %s", strerror(errno));
+    return hk_err_set(err, HK_UNAVAILABLE, "the process that starts jq cannot be asked: %s",
+                      strerror(failed));
 }
 
 static enum hk_code check_answer(int answer, struct hk_err *err)

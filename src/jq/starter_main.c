@@ -19,6 +19,7 @@
 
 #include "base/sanitized.h"
 #include "jq/impl.h"
+#include "run/fds.h"
 
 enum {
     CONTROL = 3, /* behind standard input, output and error, which lead nowhere */
@@ -186,43 +187,17 @@ static void start_helper(struct starter *s, int socket, int lease)
 
 /* ---- requests ---- */
 
-/* How many descriptors came; the kernel installs no more than there is room for, and says so. */
-static size_t take_descriptors(struct msghdr *message, int out[HK_JQ_REQUEST_FDS])
-{
-    struct cmsghdr *rights = CMSG_FIRSTHDR(message);
-    if (!rights || rights->cmsg_level != SOL_SOCKET || rights->cmsg_type != SCM_RIGHTS ||
-        rights->cmsg_len < CMSG_LEN(0))
-        return 0;
-    size_t n = (rights->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    n = n < HK_JQ_REQUEST_FDS ? n : HK_JQ_REQUEST_FDS;
-    memcpy(out, CMSG_DATA(rights), n * sizeof(int));
-    return n;
-}
-
 /* False: the parent is gone. */
 static bool take_request(struct starter *s)
 {
-    char kind = 0;
-
-    union {
-        struct cmsghdr align;
-        char bytes[CMSG_SPACE(sizeof(int) * HK_JQ_REQUEST_FDS)];
-    } room;
-    struct iovec packet = {.iov_base = &kind, .iov_len = 1};
-    struct msghdr message = {
-        .msg_iov = &packet, .msg_iovlen = 1, .msg_control = room.bytes, .msg_controllen = sizeof room.bytes};
-    ssize_t n = recvmsg(CONTROL, &message, MSG_DONTWAIT | MSG_CMSG_CLOEXEC);
-    if (n <= 0)
-        return n < 0 && (errno == EAGAIN || errno == EINTR);
-    int fds[HK_JQ_REQUEST_FDS] = {-1, -1};
-    size_t n_fds = take_descriptors(&message, fds);
-    if (kind == HK_JQ_REQUEST && n_fds == HK_JQ_REQUEST_FDS &&
-        !(message.msg_flags & (MSG_TRUNC | MSG_CTRUNC))) {
-        start_helper(s, fds[0], fds[1]);
-        return true;
-    }
-    for (size_t i = 0; i < n_fds; i++)
-        (void)close(fds[i]);
+    struct hk_fds came;
+    int failed = hk_fds_take(CONTROL, &came);
+    if (failed)
+        return failed == EAGAIN;
+    if (came.kind == HK_JQ_REQUEST && came.n == HK_JQ_REQUEST_FDS && came.whole)
+        start_helper(s, came.fd[0], came.fd[1]);
+    else
+        hk_fds_close(&came);
     return true;
 }
 

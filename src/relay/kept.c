@@ -1,4 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -709,6 +710,7 @@ enum hk_code hk_kept_send(struct hk_kept *k, size_t place, int64_t now_ms, struc
                           struct hk_sink **out_sink, struct hk_err *err)
 {
     struct kept *d = at(k, place);
+    assert(d); /* the engine sends to destinations that it was given */
     enum hk_code rc = d->sink ? HK_OK : open_sink(k, d, err);
     if (rc != HK_OK) {
         struct hk_engine_dest held = held_conf(k, d);

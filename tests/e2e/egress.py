@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import pwd
+import re
 import shutil
 import signal
 import socket
@@ -16,8 +17,10 @@ import ssl
 import subprocess
 import sys
 import tempfile
+import unittest.mock
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
+from alerts import Mail
 from ports import free_port
 from support import Answer, Receiver, Skip, World, run_tests, until
 
@@ -364,6 +367,40 @@ def the_default_proxy_holds_for_definitions_channels_and_telemetry():
             assert not w.receiver.arrived("waits")
             second.stop()
             w.keeps_no_secret(daemon)
+
+
+@test
+def mail_goes_by_the_proxy_that_its_channel_names_and_by_no_other():
+    with contextlib.ExitStack() as stack:
+        tiny, socks, mail = Tinyproxy(stack).start(), Microsocks(stack).start(), Mail()
+        stack.callback(mail.close)
+        proxies = {"tiny": entry(tiny.port), "socks": entry(socks.port, "socks5"), "named": entry(socks.port, "socks5h"),
+                   "locked": entry(tiny.port, password="${WRONG_PASSWORD}"), "gone": entry(free_port()),
+                   "not-here": entry(free_port(), no_proxy=["localhost"])}
+        with Net(proxies, {"shop": {}}, default_proxy="gone") as w:
+            at = mail.url.replace("127.0.0.1", "localhost")
+            mails = {"email": {"url": at, "from": "hikyaku@example.com", "to": "ops@example.com", "starttls": False}}
+            w.config["channels"] = {f"by-{name}": {**mails, "proxy": name, "timeout": "30s"} for name in proxies}
+            w.config["channels"] |= {"direct": {**mails, "proxy": "none"}, "silent": mails}
+            w.write_config()
+
+            def tell(channel):
+                with unittest.mock.patch.dict(os.environ, ENV):
+                    return w.try_hikyaku("alerts", "test", channel)
+
+            for n, name in enumerate(("by-tiny", "by-socks", "by-named", "by-not-here", "direct", "silent"), 1):
+                code, said = tell(name)
+                assert code == 0 and len(mail.mails) == n, (name, said)
+            asked = [line for line in tiny.log().splitlines() if "CONNECT" in line and "Request" in line]
+            port = mail.url.rsplit(":", 1)[1]
+            assert len(asked) == 1 and re.search(rf"CONNECT (127\.0\.0\.1|\[::1\]):{port} ", asked[0]), asked
+            assert socks.log().count("connected to") == 2, socks.log()
+            for name, wanted in (("by-locked", "proxy locked does not take our credentials"), ("by-gone", "by proxy gone: ")):
+                code, said = tell(name)
+                assert code and wanted in said and WRONG not in said and len(mail.mails) == 6, (name, said)
+            mail.close()
+            code, said = tell("by-tiny")  # the proxy is there, and the mail server is not
+            assert code and "by proxy tiny: " in said, said
 
 
 @test

@@ -20,6 +20,16 @@ import threading
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from support import Answer, Handler, Receiver, Server, Skip, World, run_tests, until
 
+SYSTEM_PYTHON = "/usr/bin/python3"  # where Debian's python3-nacl lies
+try:
+    import nacl.exceptions
+    import nacl.signing
+except ImportError:
+    if os.path.realpath(sys.executable) != os.path.realpath(SYSTEM_PYTHON) and \
+            subprocess.run([SYSTEM_PYTHON, "-c", "import nacl"], capture_output=True, check=False).returncode == 0:
+        os.execv(SYSTEM_PYTHON, [SYSTEM_PYTHON, *sys.argv])
+    nacl = None
+
 TESTS = []
 
 
@@ -294,6 +304,36 @@ def signatures_by_ed25519_need_no_shared_secret():
         w.write_config()
         daemon = w.daemon("broken", env=env)
         assert daemon.wait() != 0 and "do not belong together" in daemon.log() and env["BROKEN"] not in daemon.log(), daemon.log()
+
+
+@test
+def another_library_takes_signatures_by_ed25519():
+    """libsodium makes the keys and verifies; OpenSSL, which signs, has no part in it."""
+    if not nacl:
+        raise Skip("PyNaCl is not installed (Debian: python3-nacl)")
+    with Wire(destinations=()) as w:
+        keys = {"old": nacl.signing.SigningKey.generate(), "new": nacl.signing.SigningKey.generate()}
+        env = {name.upper(): "whsk_" + base64.b64encode(bytes(key) + bytes(key.verify_key)).decode() for name, key in keys.items()}
+        w.config["destinations"]["shop"] = w.destination("shop", http={"sign": {"secrets": ["${NEW}", "${OLD}"]}})
+        w.write_config()
+        daemon = w.daemon(env=env).ready()
+        payloads = {"json": '{"id": 42}', "empty": "", "text": "注文\n\t✓", "long": "x" * 300000}
+        for name, payload in payloads.items():
+            w.insert(message_id=name, payload=payload)
+        w.settled(sent=len(payloads))
+        for request in w.receiver.arrived():
+            assert request.body.decode() == payloads[request.id]
+            signed = f"{request.id}.{request.headers['webhook-timestamp']}.".encode() + request.body
+            signatures = [base64.b64decode(text.removeprefix("v1a,")) for text in request.headers["webhook-signature"].split(" ")]
+            for key, other, signature in zip((keys["new"], keys["old"]), (keys["old"], keys["new"]), signatures, strict=True):
+                assert key.verify_key.verify(signed, signature) == signed
+                for wrong in (lambda: other.verify_key.verify(signed, signature), lambda: key.verify_key.verify(signed + b" ", signature)):
+                    try:
+                        wrong()
+                    except nacl.exceptions.BadSignatureError:
+                        continue
+                    raise AssertionError("a signature that must not fit fits")
+        daemon.stop()
 
 
 @test

@@ -148,6 +148,14 @@ def every_place_names_the_same_version():
     debian = re.match(r"hikyaku \(([^)-]+)-\d+\) ", (ROOT / "packaging/debian/changelog").read_text(encoding="utf-8"))[1]
     said = subprocess.run([BINARY, "--version"], capture_output=True, text=True, check=True).stdout.split()
     assert said[:2] == ["hikyaku", wanted] and debian == wanted, (said, debian, wanted)
+    places = {"packaging/rpm/hikyaku.spec": r"^Version: +(\S+)$", "packaging/kubernetes/chart/Chart.yaml": r"^appVersion: (\S+)$",
+              "clients/python/pyproject.toml": r'^version = "(.+)"$', "clients/node/package.json": r'^  "version": "(.+)",$',
+              "clients/java/pom.xml": r"^  <version>(.+)</version>$"}
+    for name, pattern in places.items():
+        found = re.search(pattern, (ROOT / name).read_text(encoding="utf-8"), re.MULTILINE)
+        assert found and found[1] == wanted, (name, found and found[1])
+    sections = re.findall(r"^## (.+)$", (ROOT / "CHANGELOG.md").read_text(encoding="utf-8"), re.MULTILINE)
+    assert wanted in sections[:2] and sections[0] in (wanted, "Unreleased"), sections
     schema = max(int(p.name[:4]) for p in (ROOT / "src/store/sqlite/schema").glob("*.sql"))
     assert f"\n| {wanted} | {schema} | " in (ROOT / "docs/upgrade.md").read_text(encoding="utf-8"), "docs/upgrade.md: which versions work together"
 

@@ -28,6 +28,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "tests/e2e"))
 DEBS, AGAIN = pathlib.Path(sys.argv[1]).resolve(), sys.argv[2:3]
 sys.argv[1:] = ["/bin/false"]  # no program but the packages'
+from chroot import Chroot, output
 from support import Receiver, Skip, run_tests, until
 
 TESTS = []
@@ -41,82 +42,15 @@ def test(function):
     return function
 
 
-def output(*command, **more):
-    done = subprocess.run(command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL, **more)
-    assert done.returncode == 0, (command, done.returncode, done.stdout[-3000:], done.stderr[-3000:])
-    return done.stdout
-
-
 def deb(name, folder=DEBS):
     found = sorted(pathlib.Path(folder).glob(f"{name}_*.deb"))
     assert len(found) == 1, (name, found)
     return found[0]
 
 
-# ---- a plain Debian ----
+# ---- a plain Debian with our packages ----
 
-def codename():
-    return re.search(r"^VERSION_CODENAME=(\S+)", pathlib.Path("/etc/os-release").read_text(encoding="utf-8"), re.MULTILINE)[1]
-
-
-def sources():
-    """[(URI, suite, component)] of Debian's own, as this machine has them."""
-    wanted = "$(ORIGIN)|$(REPO_URI)|$(RELEASE)|$(COMPONENT)"
-    rows = {tuple(line.split("|")) for line in output("apt-get", "indextargets", "--format", wanted, "Created-By: Packages").splitlines()}
-    return sorted(row[1:] for row in rows if row[0] == "Debian")
-
-
-def base():
-    """A tar of what debootstrap makes, kept in build/chroot."""
-    kept = ROOT / "build/chroot" / f"{codename()}.tar"
-    if kept.exists():
-        return kept
-    mirror = next((uri for uri, suite, _ in sources() if suite == codename()), None)
-    if not mirror:
-        raise Skip("no apt source of Debian says where to get a plain one (apt-get update?)")
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=kept.parent) as folder:
-        os.chmod(folder, 0o755)
-        output("debootstrap", "--variant=minbase", codename(), folder, mirror)
-        aside = kept.with_suffix(".new")
-        output("tar", "--numeric-owner", "--exclude=./var/cache/apt/archives/*.deb", "-cf", aside, "-C", folder, ".")
-        aside.rename(kept)
-    return kept
-
-
-class Chroot:
-    """Each command has a mount namespace of its own, so that nothing stays mounted."""
-
-    def __init__(self):
-        self.root = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-deb-"))
-        os.chmod(self.root, 0o755)
-        output("tar", "--numeric-owner", "-xf", base(), "-C", self.root)
-        lines = [f"deb {uri} {suite} {component}\n" for uri, suite, component in sources()]
-        self.write("/etc/apt/sources.list", "".join(lines))
-        settings = [line for line in output("apt-config", "dump").splitlines() if line.startswith("Acquire::") and '""' not in line]
-        self.write("/etc/apt/apt.conf.d/99acquire", "\n".join(settings) + "\n")
-        for name in ("/etc/resolv.conf", "/etc/hosts"):
-            self.write(name, pathlib.Path(name).read_text(encoding="utf-8"))
-        self.run("apt-get", "update", "-q")
-
-    def path(self, name):
-        return self.root / str(name).lstrip("/")
-
-    def write(self, name, text, mode=0o644, group=0):
-        path = self.path(name)
-        path.unlink(missing_ok=True)
-        path.write_text(text, encoding="utf-8")
-        os.chown(path, 0, group)
-        os.chmod(path, mode)
-
-    def command(self, *command):
-        return ("unshare", "--mount", "--propagation", "private", "sh", "-ec",
-                'root=$1; shift; mount -t proc proc "$root/proc"; exec chroot "$root" "$@"', "sh", str(self.root), *command)
-
-    def run(self, *command):
-        path = "/usr/sbin:/usr/bin:/sbin:/bin"
-        return output(*self.command(*command), env={**os.environ, "DEBIAN_FRONTEND": "noninteractive", "PATH": path, "LC_ALL": "C.UTF-8"})
-
+class Machine(Chroot):
     def install(self, *packages):
         """As a person does, from files; what they need comes from the mirror."""
         names = []
@@ -127,9 +61,6 @@ class Chroot:
         for name in names:
             self.path(name).unlink()
         return said
-
-    def exists(self, name):
-        return os.path.lexists(self.path(name))
 
     def user(self):
         row = next(line for line in self.path("/etc/passwd").read_text(encoding="utf-8").splitlines() if line.startswith("hikyaku:"))
@@ -265,22 +196,23 @@ def as_relay(chroot, *arguments):
 
 # ---- the tests: one life of one machine, in this order ----
 
-class Machine:
+class Life:
     """Made by the first test that needs it."""
 
     chroot = receiver = service = folder = None
 
 
 def machine():
-    if Machine.chroot is None:
+    if Life.chroot is None:
         if os.geteuid() != 0:
             raise Skip("chroots and mounts need root")
         for program in ("debootstrap", "unshare", "chroot"):
             if not shutil.which(program, path=os.environ["PATH"] + ":/usr/sbin:/sbin"):
                 raise Skip(f"there is no {program} here (tools/deps deb)")
-        Machine.chroot, Machine.receiver = Chroot(), Receiver()
-        Machine.folder = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-deb-"))
-    return Machine.chroot, Machine.receiver
+        Life.chroot, Life.receiver = Machine(tempfile.mkdtemp(prefix="hikyaku-deb-")), Receiver()
+        Life.chroot.run("apt-get", "update", "-q")
+        Life.folder = pathlib.Path(tempfile.mkdtemp(prefix="hikyaku-deb-"))
+    return Life.chroot, Life.receiver
 
 
 @test
@@ -311,7 +243,7 @@ def the_version_before_installs_and_relays():
     program = subprocess.run([ROOT / "tools/older"], capture_output=True, text=True, check=False)
     if program.returncode != 0:
         print(f"# no older program ({program.stderr.strip()[-200:]}): today's takes its place")
-    older = package_of(program.stdout.strip(), Machine.folder) if program.returncode == 0 else repackaged()
+    older = package_of(program.stdout.strip(), Life.folder) if program.returncode == 0 else repackaged()
     chroot.install(older)
     uid, gid = chroot.user()
     assert uid != 0 and chroot.owner("/etc/hikyaku") == (0, gid, 0o750), chroot.owner("/etc/hikyaku")
@@ -321,18 +253,18 @@ def the_version_before_installs_and_relays():
                  "man/man1/hikyaku.1.gz", "doc/hikyaku/examples/hikyaku.yaml"):
         assert chroot.exists(f"/usr/share/{name}"), name
     configure(chroot, receiver)
-    Machine.service = Service(chroot).ready()
-    status = pathlib.Path(f"/proc/{Machine.service.process.pid}/status").read_text(encoding="ascii")
+    Life.service = Service(chroot).ready()
+    status = pathlib.Path(f"/proc/{Life.service.process.pid}/status").read_text(encoding="ascii")
     facts = dict(line.split(":\t", 1) for line in status.splitlines() if ":\t" in line)
     assert facts["Uid"].split() == [str(uid)] * 4 and facts["NoNewPrivs"] == "1" and int(facts["CapBnd"], 16) == 0, status
     assert facts["Seccomp"] == "2", status
     one_message(chroot)
-    until(lambda: receiver.accepted("shop")["first"] == 1, Machine.service.log)
+    until(lambda: receiver.accepted("shop")["first"] == 1, Life.service.log)
 
 
 def repackaged():
-    output("dpkg-deb", "-x", deb("hikyaku"), Machine.folder / "today")
-    return package_of(Machine.folder / "today/usr/bin/hikyaku", Machine.folder)
+    output("dpkg-deb", "-x", deb("hikyaku"), Life.folder / "today")
+    return package_of(Life.folder / "today/usr/bin/hikyaku", Life.folder)
 
 
 def one_message(chroot):
@@ -344,9 +276,9 @@ def one_message(chroot):
 @test
 def an_upgrade_with_traffic_running_loses_nothing():
     chroot, receiver = machine()
-    if Machine.service is None:
+    if Life.service is None:
         raise Skip("the version before does not run")
-    old, application = Machine.service, Application(chroot)
+    old, application = Life.service, Application(chroot)
     until(lambda: len(receiver.accepted("shop")) > 20, old.log)
     chroot.install(deb("hikyaku"))
     assert chroot.run("dpkg-query", "-W", "-f", "${Version}", "hikyaku") != BEFORE
@@ -356,14 +288,35 @@ def an_upgrade_with_traffic_running_loses_nothing():
     at = len(receiver.accepted("shop"))
     until(lambda: len(receiver.accepted("shop")) > at + 20, old.log)  # … on the newer schema, too
     old.stop()
-    Machine.service = Service(chroot).ready()
+    Life.service = Service(chroot).ready()
     at = len(receiver.accepted("shop"))
-    until(lambda: len(receiver.accepted("shop")) > at + 20, Machine.service.log)
+    until(lambda: len(receiver.accepted("shop")) > at + 20, Life.service.log)
     application.stop()
-    until(lambda: set(application.ids) <= set(receiver.accepted("shop")), lambda: Machine.service.log()[-3000:])
+    until(lambda: set(application.ids) <= set(receiver.accepted("shop")), lambda: Life.service.log()[-3000:])
     again = {i: n for i, n in receiver.accepted("shop").items() if n > 1}
     assert not again, again  # both relays ended in good order
     print(f"# {len(application.ids)} messages, each delivered once")
+
+
+@test
+def the_package_for_kafka_brings_its_module():
+    chroot, _ = machine()
+    if Life.service is None:
+        raise Skip("no relay ran")
+    config = {"store": f"sqlite:{STORE}", "destinations": {"bus": {"kafka": {"brokers": ["127.0.0.1:1"], "topic": "orders"}, "allow": ["127.0.0.0/8"]}}}
+    chroot.write("/tmp/kafka.yaml", json.dumps(config))
+
+    def said():
+        return subprocess.run(chroot.command("hikyaku", "--config", "/tmp/kafka.yaml", "destinations", "test", "bus"), capture_output=True, text=True,
+                              check=False, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}, stdin=subprocess.DEVNULL)
+
+    before = said()
+    assert before.returncode != 0 and "install hikyaku-kafka" in before.stdout + before.stderr, before
+    chroot.install(deb("hikyaku-kafka"))
+    after = said()
+    assert after.returncode != 0 and "hikyaku-kafka" not in after.stdout + after.stderr, after  # it is there, and no broker is
+    assert "_TRANSPORT" in after.stdout + after.stderr or "_ALL_BROKERS_DOWN" in after.stdout + after.stderr, after
+    chroot.path("/tmp/kafka.yaml").unlink()
 
 
 @test
@@ -376,11 +329,11 @@ def the_library_installs():
 @test
 def what_the_operator_wrote_outlives_removal_and_purge_and_nothing_else_does():
     chroot, _ = machine()
-    if Machine.service is None:
+    if Life.service is None:
         raise Skip("no relay ran")
-    Machine.service.stop()
-    shipped = [name for package in ("hikyaku", "libhikyaku1") for name in chroot.run("dpkg", "-L", package).split()]
-    chroot.run("apt-get", "remove", "-y", "-q", "hikyaku", "libhikyaku1")
+    Life.service.stop()
+    shipped = [name for package in ("hikyaku", "hikyaku-kafka", "libhikyaku1") for name in chroot.run("dpkg", "-L", package).split()]
+    chroot.run("apt-get", "remove", "-y", "-q", "hikyaku", "hikyaku-kafka", "libhikyaku1")
     assert not chroot.exists("/usr/bin/hikyaku") and chroot.exists(STORE) and chroot.exists("/etc/hikyaku/hikyaku.yaml")
     chroot.run("apt-get", "purge", "-y", "-q", "hikyaku")  # of the library nothing is left that could be purged
     left = [name for name in shipped if chroot.exists(name) and not chroot.path(name).is_dir()]
@@ -396,12 +349,12 @@ if __name__ == "__main__":
     try:
         code = run_tests(TESTS)
     finally:
-        if Machine.service:
-            Machine.service.end()
-            Machine.service.log_path.unlink(missing_ok=True)
-        if Machine.receiver:
-            Machine.receiver.close()
-        for made in (Machine.chroot and Machine.chroot.root, Machine.folder):
+        if Life.service:
+            Life.service.end()
+            Life.service.log_path.unlink(missing_ok=True)
+        if Life.receiver:
+            Life.receiver.close()
+        for made in (Life.chroot and Life.chroot.root, Life.folder):
             if made:
                 shutil.rmtree(made, ignore_errors=True)
     print(f"# {time.monotonic() - began:.0f} s")

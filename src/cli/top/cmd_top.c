@@ -445,9 +445,12 @@ static int open_desk(const struct hk_cli *cli, struct app *app)
     if (code != HK_EXIT_OK)
         return code;
     if (app->remote == NULL) {
+        const char *url = NULL;
         code = hk_settings_config(cli, HK_FOR_ACTING, &app->config);
         if (code == HK_EXIT_OK)
-            hk_desk_init(&app->desk, app->config, hk_settings_url(cli, app->config));
+            code = hk_settings_url(cli, app->config, &url);
+        if (code == HK_EXIT_OK)
+            hk_desk_init(&app->desk, app->config, url);
         return code;
     }
     if (hk_config_defaults(&app->config) != HK_OK)

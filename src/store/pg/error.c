@@ -60,6 +60,8 @@ static const struct {
     const char *words, *advice;
 } unconnected[] = {
     {"unexpectedly", START}, /* it was there */
+    {"password_command gave", "run it by hand as the relay's user; its own words are in the relay's log"},
+    {"password_command cannot", "restart the relay"},
     {"password", "check user and password"},
     {"role \"", "check user and password"},
     {"authentication", "check user and password"},

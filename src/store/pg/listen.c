@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "run/password.h"
 #include "store/pg/listen.h"
 #include "store/pg/pg.h"
 
@@ -39,9 +40,10 @@ enum {
 struct hk_listener {
     struct hk_pg_listen_options options;
     struct hk_pg_url url;
-    char *question; /* with names filled in */
-    PGconn *conn;   /* NULL between sessions */
-    int64_t outbox; /* the oid that the channel is named after */
+    char *question;         /* with names filled in */
+    PGconn *conn;           /* NULL between sessions */
+    struct hk_err password; /* why there was none for the last one; empty: there was */
+    int64_t outbox;         /* the oid that the channel is named after */
     pthread_t thread;
     int stop[2];        /* a pipe: its writing end is closed to end the thread */
     atomic_bool ending; /* the same, for when poll cannot say so */
@@ -66,14 +68,14 @@ static int64_t monotonic_ms(void)
     return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
 }
 
-/* Without a connection, or without `events`: for the time to pass, also when poll fails: the server must not be dialled
+/* Without a descriptor, or without `events`: for the time to pass, also when poll fails: the server must not be dialled
  * without a pause. */
-static enum event wait_for(struct hk_listener *l, short events, int64_t until_ms)
+static enum event wait_on(struct hk_listener *l, int fd, short events, int64_t until_ms)
 {
     while (!l->ending) {
         int64_t left_ms = until_ms - monotonic_ms();
         struct pollfd fds[2] = {{.fd = l->stop[0], .events = POLLIN},
-                                {.fd = l->conn && events ? PQsocket(l->conn) : -1, .events = events}};
+                                {.fd = events ? fd : -1, .events = events}};
         int n = poll(fds, 2, left_ms <= 0 ? 0 : left_ms > 60000 ? 60000 : (int)left_ms);
         if (n > 0)
             return fds[0].revents ? STOP : READY;
@@ -84,6 +86,11 @@ static enum event wait_for(struct hk_listener *l, short events, int64_t until_ms
             (void)nanosleep(&(struct timespec){.tv_nsec = 100000000}, NULL); /* no memory: later, perhaps */
     }
     return STOP;
+}
+
+static enum event wait_for(struct hk_listener *l, short events, int64_t until_ms)
+{
+    return wait_on(l, l->conn ? PQsocket(l->conn) : -1, events, until_ms);
 }
 
 /* ---- what is told ---- */
@@ -103,7 +110,9 @@ static void tell(struct hk_listener *l, enum hk_listening state, const char *why
 static void tell_trouble(struct hk_listener *l)
 {
     struct hk_pg words = {0};
-    const char *text = l->conn ? PQerrorMessage(l->conn) : "out of memory";
+    const char *text = l->conn                  ? PQerrorMessage(l->conn)
+                       : l->password.message[0] ? l->password.message
+                                                : "out of memory";
     hk_pg_fail(&words, HK_UNAVAILABLE, *text ? text : "the server does not answer");
     tell(l, HK_LISTENING_NO, words.err.message);
 }
@@ -116,13 +125,39 @@ static void ignore_notice(void *arg, const char *message)
     (void)message;
 }
 
+/* Like hk_password_ask, but the listener's end need not wait for a command. */
+static enum hk_code ask_password(struct hk_listener *l, struct hk_buf *out)
+{
+    int answer = -1;
+    l->password = (struct hk_err){.message = ""};
+    enum hk_code rc = hk_password_begin(l->url.keeper, &answer, &l->password);
+    if (rc != HK_OK)
+        return rc;
+    (void)wait_on(l, answer, POLLIN, monotonic_ms() + CONNECT_MS);
+    return hk_password_end(answer, out, &l->password);
+}
+
+static void begin_dial(struct hk_listener *l)
+{
+    struct hk_buf password;
+    hk_buf_init(&password, HK_PASSWORD_MAX);
+    l->password.message[0] = '\0';
+    if (!l->url.keeper)
+        l->conn = hk_pg_dial(&l->url, NULL, CONNECT_MS, false);
+    else if (ask_password(l, &password) == HK_OK)
+        l->conn = hk_pg_dial(&l->url, hk_buf_cstr(&password), CONNECT_MS, false);
+    if (password.data)
+        hk_mem_wipe(password.data, password.room);
+    hk_buf_fini(&password);
+}
+
 static bool dial(struct hk_listener *l)
 {
     PostgresPollingStatusType next = PGRES_POLLING_WRITING;
-    int64_t until_ms = monotonic_ms() + CONNECT_MS;
-    l->conn = hk_pg_dial(&l->url, CONNECT_MS, false);
+    begin_dial(l);
     if (!l->conn)
         return false;
+    int64_t until_ms = monotonic_ms() + CONNECT_MS;
     PQsetNoticeProcessor(l->conn, ignore_notice, NULL);
     while (PQstatus(l->conn) != CONNECTION_BAD && next != PGRES_POLLING_OK && next != PGRES_POLLING_FAILED) {
         if (wait_for(l, next == PGRES_POLLING_READING ? POLLIN : POLLOUT, until_ms) != READY)

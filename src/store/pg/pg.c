@@ -13,6 +13,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "run/password.h"
 #include "store/pg/pg.h"
 
 #define BUSY_MS      UINT64_C(5000)
@@ -59,8 +60,8 @@ static void add_parameter(struct parameters *p, const char *key, const char *val
 
 /* Our defaults for what nobody has said; `target` NULL: none for that. What must be stands behind the URL, which overrules what
  * stands before it. A dead server is noticed within about ten seconds, a third of the usual lease. */
-static PGconn *dial(const struct hk_pg_url *url, const PQconninfoOption *said, uint64_t timeout_ms,
-                    const char *target, bool wait)
+static PGconn *dial(const struct hk_pg_url *url, const PQconninfoOption *said, const char *password,
+                    uint64_t timeout_ms, const char *target, bool wait)
 {
     char timeout_s[24];
     snprintf(timeout_s, sizeof timeout_s, "%llu", (unsigned long long)(timeout_ms + 999) / 1000);
@@ -77,6 +78,8 @@ static PGconn *dial(const struct hk_pg_url *url, const PQconninfoOption *said, u
         add_parameter(&p, "target_session_attrs", target);
     add_parameter(&p, "dbname", url->conninfo);
     add_parameter(&p, "client_encoding", "UTF8");
+    if (password)
+        add_parameter(&p, "password", password);
     return wait ? PQconnectdbParams(p.keys, p.values, 1) : PQconnectStartParams(p.keys, p.values, 1);
 }
 
@@ -96,23 +99,24 @@ static bool is_read_only(const PGconn *conn)
 
 /* Of several hosts the one that can be written to. A service's own word on that must win, and libpq does not tell whether it
  * has one; so our default comes in only when its server cannot be written to, and gives way when there is no other. */
-static PGconn *dial_service(const struct hk_pg_url *url, const PQconninfoOption *said, uint64_t timeout_ms)
+static PGconn *dial_service(const struct hk_pg_url *url, const PQconninfoOption *said, const char *password,
+                            uint64_t timeout_ms)
 {
-    PGconn *conn = dial(url, said, timeout_ms, NULL, true);
+    PGconn *conn = dial(url, said, password, timeout_ms, NULL, true);
     if (!conn || PQstatus(conn) != CONNECTION_OK || !is_read_only(conn) || !takes_any(said))
         return conn;
-    PGconn *other = dial(url, said, timeout_ms, "read-write", true);
+    PGconn *other = dial(url, said, password, timeout_ms, "read-write", true);
     bool better = other && PQstatus(other) == CONNECTION_OK;
     PQfinish(better ? conn : other);
     return better ? other : conn;
 }
 
-PGconn *hk_pg_dial(const struct hk_pg_url *url, uint64_t timeout_ms, bool wait)
+PGconn *hk_pg_dial(const struct hk_pg_url *url, const char *password, uint64_t timeout_ms, bool wait)
 {
     PQconninfoOption *said = resolve(url);
     PGconn *conn = url->service && wait
-                       ? dial_service(url, said, timeout_ms)
-                       : dial(url, said, timeout_ms, takes_any(said) ? "read-write" : NULL, wait);
+                       ? dial_service(url, said, password, timeout_ms)
+                       : dial(url, said, password, timeout_ms, takes_any(said) ? "read-write" : NULL, wait);
     PQconninfoFree(said);
     return conn;
 }
@@ -226,13 +230,31 @@ static void set_up(struct hk_pg *pg)
         PQclear(hk_pg_ask(pg, pg->settings));
 }
 
+/* With a password of this moment, where a command prints it. libpq overwrites its own copy when the connection ends. */
+static void dial_with_password(struct hk_pg *pg)
+{
+    struct hk_buf password;
+    struct hk_err err = {.message = ""};
+    enum hk_code rc = HK_OK;
+    hk_buf_init(&password, HK_PASSWORD_MAX);
+    if (pg->url.keeper)
+        rc = hk_password_ask(pg->url.keeper, &password, &err);
+    if (rc == HK_OK)
+        pg->conn = hk_pg_dial(&pg->url, pg->url.keeper ? hk_buf_cstr(&password) : NULL, pg->busy_ms, true);
+    if (rc != HK_OK)
+        hk_pg_fail(pg, rc, err.message);
+    else if (!pg->conn)
+        hk_pg_fail(pg, HK_NOMEM, "out of memory");
+    if (password.data)
+        hk_mem_wipe(password.data, password.room);
+    hk_buf_fini(&password);
+}
+
 static void connect_now(struct hk_pg *pg)
 {
-    pg->conn = hk_pg_dial(&pg->url, pg->busy_ms, true);
-    if (!pg->conn) {
-        hk_pg_fail(pg, HK_NOMEM, "out of memory");
+    dial_with_password(pg);
+    if (!pg->conn)
         return;
-    }
     if (PQstatus(pg->conn) != CONNECTION_OK) {
         hk_pg_lost(pg);
         return;

@@ -53,6 +53,7 @@ struct hk_pg_url {
     char schema[HK_PG_NAME_MAX + 1], prefix[HK_PG_NAME_MAX + 1]; /* "" = as the search path says; "" = none */
     bool schema_said; /* by the URL; a connection finds it out where that is silent */
     bool service;     /* a service file has a part in it */
+    int keeper;       /* of the password (run/password.h); 0 = none */
     char place[256];  /* "postgres://user@host/db", without the password, for messages */
 };
 
@@ -131,8 +132,8 @@ void hk_pg_close(struct hk_pg *pg);
 void hk_pg_drop(struct hk_pg *pg); /* the connection: the next call makes a new one */
 
 /* With our defaults for what the URL does not say. `wait`: until it stands or has failed; else PQconnectPoll is the caller's,
- * and so is the time that it takes. NULL: no memory. */
-PGconn *hk_pg_dial(const struct hk_pg_url *url, uint64_t timeout_ms, bool wait);
+ * and so is the time that it takes. `password` NULL: what the URL says. NULL: no memory. */
+PGconn *hk_pg_dial(const struct hk_pg_url *url, const char *password, uint64_t timeout_ms, bool wait);
 
 /* Begins a call: connects if need be, results of the last but one are freed, no error sticks. False: not connected; the
  * error sticks, and hk_pg_end tells it. */

@@ -1,13 +1,16 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* A PostgreSQL URL is libpq's to read, in full: several hosts, TLS, services, password files. Only our own two parameters
  * are taken out before libpq sees it. Nothing that is printed from here holds the password. */
+#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/parse.h"
 #include "base/show.h"
 #include "base/str.h"
+#include "run/password.h"
 #include "store/pg/pg.h"
 
 #define URL_MAX (8 * 1024)
@@ -81,6 +84,15 @@ static enum hk_code take_name(const char *key, struct hk_str value, size_t max, 
     return HK_OK;
 }
 
+static enum hk_code take_keeper(struct hk_str value, int *out, struct hk_err *err)
+{
+    uint64_t fd = 0;
+    if (hk_parse_u64(value, &fd, NULL) != HK_OK || fd == 0 || fd > INT_MAX || *out)
+        return hk_err_set(err, HK_INVALID, "the database URL has a parameter that is not for people");
+    *out = (int)fd;
+    return HK_OK;
+}
+
 static bool libpq_knows(struct hk_str key)
 {
     PQconninfoOption *all = PQconndefaults();
@@ -115,6 +127,8 @@ static enum hk_code take_ours(struct hk_str query, struct hk_buf *kept, struct h
             rc = take_name("schema", value, HK_PG_NAME_MAX, out->schema, err);
         } else if (hk_str_eq(key, hk_str_of("prefix"))) {
             rc = take_name("prefix", value, HK_PG_NAME_MAX - HK_PG_LONGEST_NAME, out->prefix, err);
+        } else if (hk_str_eq(key, hk_str_of(HK_PASSWORD_PARAMETER))) {
+            rc = take_keeper(value, &out->keeper, err);
         } else {
             rc = refuse_unknown(key, behind, err);
             hk_buf_addc(kept, separator);
