@@ -352,6 +352,8 @@ def metrics_and_history_count_messages():
         assert "HTTP 422: odd" in shown, shown
         headers = w.sql("SELECT request_headers FROM outbox_attempts WHERE message_id = ?", ids[5])[0][0]
         headers = headers if isinstance(headers, dict) else json.loads(headers)
+        curl = w.hikyaku("dead", "show", ids[5], "--curl")
+        assert "travelled in a batch" in curl and f"webhook-id: {ids[5]}" in curl and "Hikyaku-Batch" not in curl, curl
         assert headers["webhook-id"].startswith("batch_") and headers["Hikyaku-Batch"] == str(len(w.receiver.batches[0])), headers
 
 
@@ -392,10 +394,12 @@ def lines_and_events():
         w.insert("events", message_id="e1", event_type="order.paid", payload='{"n":1}')
         w.daemon().ready()
         w.settled(sent=26)
+        said = w.hikyaku("destinations", "test", "events")
+        assert "200" in said, said
         lines = [b for b in w.receiver.batches if b.request.path == "/shop"]
         assert {b.request.headers["content-type"] for b in lines} == {"application/x-ndjson"}
         assert sorted(item["payload"]["n"] for b in lines for item in b.items) == list(range(25))
-        (events,) = [b for b in w.receiver.batches if b.request.path == "/events"]
+        events, _ = [b for b in w.receiver.batches if b.request.path == "/events"]
         assert events.request.headers["content-type"] == "application/cloudevents-batch+json"
         assert events.items[0]["type"] == "order.paid" and events.items[0]["data"] == {"n": 1} and events.items[0]["specversion"] == "1.0"
 

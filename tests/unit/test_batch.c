@@ -4,6 +4,7 @@
 
 #include "base/str.h"
 #include "check.h"
+#include "config/config.h"
 #include "failing.h"
 #include "payload/scan.h"
 #include "sink/batch/item.h"
@@ -241,6 +242,37 @@ static void finds_items_in_any_order(void **state)
     assert_int_equal(twins[1].status, 422);
 }
 
+/* ---- settings ---- */
+
+/* `batch: 30` is short for a section, and gives the destination places for four batches unless it says otherwise. */
+static void the_configuration_has_a_short_form(void **state)
+{
+    (void)state;
+    static const char text[] =
+        "store: sqlite:x.db\n"
+        "destinations:\n"
+        "  a: { http: { url: 'https://a.example/', batch: 30 } }\n"
+        "  b: { http: { url: 'https://a.example/', batch: { bytes: 2KiB, wait: 0s, format: ndjson } }, limits: { "
+        "concurrency: 200 } }\n"
+        "  c: { http: { url: 'https://a.example/' } }\n";
+    struct hk_diags diags;
+    struct hk_config *config = NULL;
+    hk_diags_init(&diags);
+    assert_int_equal(hk_config_parse(text, sizeof text - 1, "f", NULL, &diags, &config), HK_OK);
+    const struct hk_conf_destination *a = hk_config_destination(config, 0),
+                                     *b = hk_config_destination(config, 1);
+    const struct hk_conf_destination *c = hk_config_destination(config, 2);
+    assert_true(a->http.batch.on && a->http.batch.messages == 30 && a->http.batch.bytes == 1 << 20);
+    assert_true(a->http.batch.wait_ms == 5 && a->http.batch.format == HK_CONF_BATCH_JSON);
+    assert_int_equal(a->limits.concurrency, 120);
+    assert_true(b->http.batch.on && b->http.batch.messages == 100 && b->http.batch.bytes == 2048);
+    assert_true(b->http.batch.wait_ms == 0 && b->http.batch.format == HK_CONF_BATCH_NDJSON);
+    assert_int_equal(b->limits.concurrency, 200);
+    assert_true(!c->http.batch.on && !c->limits.concurrency);
+    hk_config_free(config);
+    hk_diags_fini(&diags);
+}
+
 /* ---- out of memory ---- */
 
 static enum hk_code read_results(void)
@@ -290,6 +322,7 @@ int main(void)
         cmocka_unit_test(reads_lists_of_results),
         cmocka_unit_test(an_entry_is_kept_as_it_stands_there),
         cmocka_unit_test(finds_items_in_any_order),
+        cmocka_unit_test(the_configuration_has_a_short_form),
         cmocka_unit_test(survives_without_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -370,16 +370,16 @@ static void batch_abort(struct hk_sink *sink)
 }
 
 static const struct hk_broker_ops broker_ops = {
-    .name = "http", .pump = batch_pump, .blocked = is_blocked, .report = report, .fini = batch_fini};
+    .name = "batch", .pump = batch_pump, .blocked = is_blocked, .report = report, .fini = batch_fini};
 
-static const struct hk_sink_ops sink_ops = {.name = "http",
+static const struct hk_sink_ops sink_ops = {.name = "batch",
                                             .send = batch_send,
                                             .flush = hk_broker_flush,
                                             .abort = batch_abort,
                                             .close = hk_broker_close};
 
-/* The fields that say something of a single message say nothing of a batch; the number of the attempt gives its place to the number of
- * messages. A destination that has a field of that name keeps it. */
+/* The fields that say something of a single message say nothing of a batch; the number of messages goes out in
+ * place of the number of the attempt. */
 static enum hk_code open_http(struct hk_batch_sink *self, const struct hk_batch_options *o,
                               struct hk_err *err)
 {

@@ -2,7 +2,8 @@
 #include "sink/broker/load.h"
 
 enum {
-    TOGETHER_MS = 1000
+    TOGETHER_MS = 1000,
+    TOGETHER_PART = 8
 };
 
 void hk_load_init(struct hk_load *load, struct hk_flight **flights, size_t room, size_t most_bytes)
@@ -11,15 +12,20 @@ void hk_load_init(struct hk_load *load, struct hk_flight **flights, size_t room,
 }
 
 /* A flight's number is its deadline, from before it was written. */
+static bool has_near_deadline(const struct hk_flight *first, const struct hk_flight *f)
+{
+    uint64_t a = first->number, b = f->deadline_ms, most = (a - first->start_ms) / TOGETHER_PART;
+    return (a > b ? a - b : b - a) <= (most < TOGETHER_MS ? most : TOGETHER_MS);
+}
+
 bool hk_load_takes(const struct hk_load *load, const struct hk_flight *f, size_t bytes)
 {
     if (!load->n)
         return true;
     const struct hk_flight *first = load->flights[0];
     size_t most = f->company && f->company < load->room ? f->company : load->room;
-    uint64_t a = first->number, b = f->deadline_ms;
     return f->company == first->company && load->n < most && load->bytes + bytes <= load->most_bytes &&
-           (a > b ? a - b : b - a) <= TOGETHER_MS;
+           has_near_deadline(first, f);
 }
 
 void hk_load_add(struct hk_load *load, struct hk_flight *f, size_t bytes)

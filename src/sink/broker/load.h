@@ -19,7 +19,7 @@ struct hk_load {
 
 /* `flights` has room for `room` of them, and stays the caller's. */
 void hk_load_init(struct hk_load *load, struct hk_flight **flights, size_t room, size_t most_bytes);
-/* Does this flight go with those that are there? One request has one deadline, so theirs are no further apart than a second; and
+/* Does this flight go with those that are there? One request has one deadline, so theirs are no further apart than a second, or an eighth of their time; and
  * flights of one refusal stay among themselves. */
 bool hk_load_takes(const struct hk_load *load, const struct hk_flight *flight, size_t bytes);
 /* The flight leaves the queue: the kind will end it in time. */
