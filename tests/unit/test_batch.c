@@ -102,6 +102,11 @@ static void an_item_says_all_that_is_known(void **state)
         "{\"id\":\"ord-1\",\"type\":\"order.created\",\"time\":\"" TIME
         "\",\"attempt\":1,\"key\":\"42\",\"correlation_id\":\"req \\\"7\\\"\",\"idempotency_key\":\"k\","
         "\"traceparent\":\"" TRACE "\",\"payload\":{}}");
+    msg.traceparent = hk_str_of("from somewhere");
+    for (int form = HK_ITEM_JSON; form <= HK_ITEM_EVENT; form++) {
+        assert_int_equal(hk_item_write((enum hk_item_form)form, "/shop", &msg, 1, &out, NULL), HK_OK);
+        assert_null(strstr(hk_buf_cstr(&out), "traceparent"));
+    }
     msg.message_id = hk_str_of("\xff");
     assert_int_equal(hk_item_write(HK_ITEM_JSON, "", &msg, 1, &out, NULL), HK_INVALID);
     msg.message_id = hk_str_of("");

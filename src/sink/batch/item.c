@@ -108,7 +108,8 @@ static enum hk_code write_item(const struct hk_message *msg, uint32_t attempt, s
     put_text(&json, "key", msg->key);
     put_text(&json, "correlation_id", msg->correlation_id);
     put_text(&json, "idempotency_key", msg->idempotency_key);
-    put_text(&json, "traceparent", msg->traceparent);
+    if (hk_request_is_traceparent(msg->traceparent))
+        put_text(&json, "traceparent", msg->traceparent);
     enum hk_code rc = put_headers(&json, msg->headers, err);
     put_payload(&json, msg);
     hk_json_end(&json);

@@ -125,7 +125,8 @@ enum hk_code hk_body_event(const char *source, const struct hk_message *msg, str
     put_text(&json, "type", msg->event_type);
     put_text(&json, "time", hk_str_of(time));
     put_text(&json, "correlationid", msg->correlation_id);
-    put_text(&json, "traceparent", msg->traceparent);
+    if (hk_request_is_traceparent(msg->traceparent))
+        put_text(&json, "traceparent", msg->traceparent);
     put_text(&json, "datacontenttype", type);
     if (is_data && msg->payload.len) {
         hk_json_key(&json, "data");
