@@ -226,6 +226,51 @@ static void check_socket(struct hk_walk *walk, const struct hk_yaml_node *node,
         hk_walk_error(walk, at, "\"socket\" needs a URL of its own, not \"message\"");
 }
 
+/* What is written there counts as "on". */
+void hk_check_batch(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
+{
+    (void)walk;
+    (void)node;
+    ((struct hk_conf_batch *)section)->on = true;
+}
+
+/* Whatever makes requests differ from message to message has no place in a request of many. */
+static void check_batch_headers(struct hk_walk *walk, const struct hk_yaml_node *headers)
+{
+    char shown[HK_SHOW_MAX];
+    const struct hk_yaml_node *first = headers && headers->kind == HK_YAML_MAPPING ? headers->first : NULL;
+    for (const struct hk_yaml_node *entry = first; entry; entry = entry->next)
+        if (!entry->skip && entry->kind == HK_YAML_SCALAR && entry->text.len && is_no_text(entry->text) &&
+            !is_unknown_field(entry->text))
+            hk_walk_error(walk, entry->at,
+                          "header %s stands for a field of one message, and \"batch\" sends many: items hold "
+                          "these fields (docs/batches.md)",
+                          hk_show(entry->key, shown));
+}
+
+static void check_batch(struct hk_walk *walk, const struct hk_yaml_node *node,
+                        const struct hk_conf_http *http)
+{
+    const struct hk_conf_batch *batch = &http->batch;
+    struct hk_pos at = hk_walk_at(walk, node, "batch");
+    if (!batch->on)
+        return;
+    if (http->url && strcmp(http->url, HK_CONF_URL_MESSAGE) == 0)
+        hk_walk_error(walk, at, "\"batch\" needs a URL of its own, not \"message\"");
+    else if (http->url &&
+             (strstr(http->url, HK_CONF_URL_EVENT_TYPE) || strstr(http->url, HK_CONF_URL_MESSAGE_KEY)))
+        hk_walk_error(walk, at,
+                      "\"batch\" needs one URL for all messages, without " HK_CONF_URL_EVENT_TYPE
+                      " and " HK_CONF_URL_MESSAGE_KEY);
+    if (http->cloudevents == HK_CLOUDEVENTS_BINARY)
+        hk_walk_error(walk, hk_walk_at(walk, node, "cloudevents"),
+                      "a batch holds whole events: give \"cloudevents: structured\" with \"batch\"");
+    if (http->cloudevents != HK_CLOUDEVENTS_NONE && batch->format == HK_CONF_BATCH_NDJSON)
+        hk_walk_error(walk, at,
+                      "a batch of CloudEvents is an array: \"format: ndjson\" goes without \"cloudevents\"");
+    check_batch_headers(walk, hk_yaml_get(node, "headers"));
+}
+
 void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {
     const struct hk_conf_http *http = section;
@@ -239,6 +284,7 @@ void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *
         hk_str_eqi((struct hk_str){http->url, 5}, hk_str_of("http:")) && !hk_text_url_is_local(http->url))
         hk_walk_warn(walk, auth->key_at, "credentials go out unencrypted: the URL is http, not https");
     check_socket(walk, node, http);
+    check_batch(walk, node, http);
     if (http->pins.n && http->url &&
         !hk_str_eqi((struct hk_str){http->url, strlen(http->url) < 6 ? 0 : 6}, hk_str_of("https:")))
         hk_walk_error(walk, hk_walk_at(walk, node, "pin"), "\"pin\" needs an https:// URL");
@@ -345,6 +391,22 @@ static enum hk_conf_kind given_kind(const struct hk_conf_destination *destinatio
     return (enum hk_conf_kind)kind;
 }
 
+/* Places for four batches: one that is being read, one that is under way, and two that are being filled. */
+static void check_batch_limits(struct hk_walk *walk, const struct hk_yaml_node *node,
+                               struct hk_conf_destination *destination)
+{
+    const struct hk_conf_batch *batch = &destination->http.batch;
+    uint32_t *concurrency = &destination->limits.concurrency;
+    if (destination->kind != HK_KIND_HTTP || !batch->on)
+        return;
+    if (!*concurrency)
+        *concurrency = 4 * batch->messages;
+    else if (*concurrency < batch->messages)
+        hk_walk_warn(walk, hk_walk_at(walk, node, "limits"),
+                     "no batch is ever full: \"concurrency\" %u is below the %u messages of a batch",
+                     *concurrency, batch->messages);
+}
+
 void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {
     struct hk_conf_destination *destination = section;
@@ -355,6 +417,7 @@ void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node,
         hk_walk_warn(walk, allow->key_at, "\"allow\" has no effect with \"null\": it sends nothing");
     if (HK_GIVEN(destination, HK_DEST_PROXY_OPT) && destination->kind != HK_KIND_HTTP)
         hk_walk_warn(walk, hk_walk_at(walk, node, "proxy"), "\"proxy\" has no effect without \"http\"");
+    check_batch_limits(walk, node, destination);
     check_address(walk, node, destination);
     check_server_addresses(walk, node, destination);
     check_kafka_addresses(walk, node, destination);

@@ -203,6 +203,21 @@ enum hk_conf_cloudevents {
 
 #define HK_CONF_URL_MESSAGE "message" /* `url`: each message names its own (payload/target.h) */
 
+enum hk_conf_batch_format {
+    HK_CONF_BATCH_JSON = 0,
+    HK_CONF_BATCH_NDJSON
+};
+
+#define HK_CONF_BATCH_MAX 1000
+
+struct hk_conf_batch {
+    uint32_t given;
+    uint32_t messages;
+    uint64_t bytes, wait_ms;
+    enum hk_conf_batch_format format;
+    bool on; /* it stands in the file */
+};
+
 struct hk_conf_http {
     uint32_t given;
     const char *url;
@@ -215,6 +230,7 @@ struct hk_conf_http {
     struct hk_conf_list pins; /* of const char *: sha256//… */
     const char *socket;       /* a socket in the file system that stands for host and port; NULL: none */
     enum hk_conf_compression compression;
+    struct hk_conf_batch batch;
 };
 
 /* Confirms everything and sends nothing: for benches and dry runs. */

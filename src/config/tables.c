@@ -399,6 +399,31 @@ static const struct hk_opt pin_elem = {.type = HK_OPT_STRING,
                                        .check = hk_text_check_pin,
                                        .example = "sha256//47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU="};
 
+static const struct hk_word batch_words[] = {
+    {"json", HK_CONF_BATCH_JSON}, {"ndjson", HK_CONF_BATCH_NDJSON}, {NULL, 0}};
+
+static const struct hk_opt batch_opts[] = {
+    {"messages", HK_OPT_U32, AT(struct hk_conf_batch, messages), .min = 1, .max = HK_CONF_BATCH_MAX,
+     .fallback = "100", .help = "in one request, at the most"},
+    {"bytes", HK_OPT_SIZE, AT(struct hk_conf_batch, bytes), .min = 1024, .max = UINT64_C(1) << 30,
+     .fallback = "1MiB", .help = "of one request, at the most; a larger message travels alone"},
+    {"wait", HK_OPT_DURATION, AT(struct hk_conf_batch, wait_ms), .max = 60000, .fallback = "5ms",
+     .help = "for how long a message waits for others while a request is in flight"},
+    {"format", HK_OPT_ENUM, AT(struct hk_conf_batch, format), .words = batch_words, .fallback = "json",
+     .help = "an array, or one message in each line"},
+};
+
+static const struct hk_opt_table batch_table = {
+    .name = "batch",
+    .where = "destinations.NAME.http.batch",
+    .size = sizeof(struct hk_conf_batch),
+    .opts = batch_opts,
+    .n_opts = HK_COUNT(batch_opts),
+    .shorthand = true,
+    .example = "{ messages: 100, format: ndjson }",
+    .check = hk_check_batch,
+};
+
 static const struct hk_opt http_opts[HK_HTTP_NOPTS] = {
     [HK_HTTP_URL_OPT] =
         {"url", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_http, url), .min = 1, .max = 2048,
@@ -436,6 +461,9 @@ static const struct hk_opt http_opts[HK_HTTP_NOPTS] = {
     [HK_HTTP_COMPRESSION_OPT] = {"compression", HK_OPT_ENUM, AT(struct hk_conf_http, compression),
                                  .words = compression_words, .fallback = "none",
                                  .help = "of bodies of 1 KiB and more; signatures are over what is sent"},
+    [HK_HTTP_BATCH_OPT] = {"batch", HK_OPT_SECTION, AT(struct hk_conf_http, batch), .sub = &batch_table,
+                           .otherwise = "one request for each message", .example = "100",
+                           .help = "many messages in one request (docs/batches.md)"},
 };
 
 static const struct hk_opt_table http_table = {
@@ -470,8 +498,10 @@ static const struct hk_opt limits_opts[HK_LIMITS_NOPTS] = {
                              .otherwise = "one second's requests", .example = "200",
                              .help = "requests that an idle destination may save up"},
     [HK_LIMITS_CONCURRENCY_OPT] = {"concurrency", HK_OPT_U32, AT(struct hk_conf_limits, concurrency),
-                                   .min = 1, .max = 65536, .otherwise = "64, or the relay's if that is less",
-                                   .example = "64", .help = "requests in flight"},
+                                   .min = 1, .max = 65536,
+                                   .otherwise =
+                                       "64 (with http.batch: 4 batches), or the relay's if that is less",
+                                   .example = "64", .help = "messages in flight"},
     [HK_LIMITS_SHARED_OPT] = {"shared", HK_OPT_BOOL, AT(struct hk_conf_limits, shared), .fallback = "false",
                               .help = "share that concurrency among all relays of the database (PostgreSQL)"},
 };
@@ -875,7 +905,7 @@ const struct hk_opt_table *hk_schema_table(size_t i)
         &queues_table,        &definitions_table,
         &seal_table,          &seal_key_table,
         &hk_proxy_table,      &queue_limits_table,
-        &oauth_table,
+        &oauth_table,         &batch_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;
 }

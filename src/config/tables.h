@@ -171,6 +171,7 @@ enum {
     HK_HTTP_PIN_OPT,
     HK_HTTP_SOCKET_OPT,
     HK_HTTP_COMPRESSION_OPT,
+    HK_HTTP_BATCH_OPT,
     HK_HTTP_NOPTS
 };
 
@@ -328,6 +329,7 @@ void hk_check_retention(struct hk_walk *walk, const struct hk_yaml_node *node, v
 void hk_check_admin(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_proxy(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_header(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_batch(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_amqp(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_nats(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);

@@ -43,6 +43,10 @@ struct hk_sink_result {
     /* Only on demand, because nobody reads the header fields of a successful delivery. Valid until the next call. */
     struct hk_sink_shown (*show)(const struct hk_sink_result *result);
     struct hk_str address; /* connected to, "" = never connected */
+    bool whole;            /* HTTP: the answer's body came to its end, and facts.body is all of it */
+    /* Of a message that travelled with others: the answer to all of them, and the field that its own part of it amounts to. */
+    const struct hk_sink_result *answer;
+    struct hk_header hint;
 };
 
 /* Runs exactly once per accepted send, from the loop's thread, never from inside a function of the contract. */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "fixture.h"
+#include "sink/batch/batch.h"
 #include "sink/null/null.h"
 #include "sink_suite.h"
 #include "sink_threads.h"
@@ -46,6 +47,26 @@ static struct hk_sink *slow_http(struct hk_loop *loop)
     return open_http(loop, slow_server);
 }
 
+static struct hk_sink *open_batch(struct hk_loop *loop, const struct server *server)
+{
+    char url[64];
+    url_of(url, server, "http", "127.0.0.1");
+    struct hk_batch_options options = {
+        .http = options_for(url), .messages = 7, .bytes = 1 << 20, .wait_ms = 2, .window = 200};
+    struct hk_sink *sink = NULL;
+    return hk_batch_open(loop, &options, &sink, NULL) == HK_OK ? sink : NULL;
+}
+
+static struct hk_sink *quick_batch(struct hk_loop *loop)
+{
+    return open_batch(loop, quick_server);
+}
+
+static struct hk_sink *slow_batch(struct hk_loop *loop)
+{
+    return open_batch(loop, slow_server);
+}
+
 static struct hk_sink *quick_threads(struct hk_loop *loop)
 {
     return threads_open(loop, &(struct threads_script){.window = 0});
@@ -76,6 +97,7 @@ int main(int argc, char **argv)
     choose_wire(argc, argv);
     static const struct sink_maker makers[] = {{"null", quick_null, slow_null},
                                                {"http", quick_http, slow_http},
+                                               {"batch", quick_batch, slow_batch},
                                                {"threads", quick_threads, slow_threads, narrow_threads,
                                                 stuck_threads, threads_release, refusing_threads}};
     (void)signal(SIGPIPE, SIG_IGN);

@@ -11,6 +11,25 @@ static const struct {
      "1:1: the file must be a mapping such as { store: sqlite:hikyaku.db }, not a list\n"},
     {"the root is a scalar", "hello\n",
      "1:1: the file must be a mapping such as { store: sqlite:hikyaku.db }, not one value\n"},
+    {"batches of messages that name their URL",
+     "destinations: { a: { http: { url: message, batch: 10 } } }\n",
+     "1:51: \"batch\" needs a URL of its own, not \"message\"\n"},
+    {"batches to a URL with a field of the message",
+     "destinations: { a: { http: { url: 'https://a.example/{message_key}', batch: 10 } } }\n",
+     "1:77: \"batch\" needs one URL for all messages, without {event_type} and {message_key}\n"},
+    {"batches of events whose attributes are header fields",
+     "destinations: { a: { http: { url: 'https://a.example/', cloudevents: binary, batch: 10 } } }\n",
+     "1:70: a batch holds whole events: give \"cloudevents: structured\" with \"batch\"\n"},
+    {"batches of events in lines",
+     "destinations: { a: { http: { url: 'https://a.example/', cloudevents: structured, batch: { format: ndjson } } } "
+     "}\n",
+     "1:89: a batch of CloudEvents is an array: \"format: ndjson\" goes without \"cloudevents\"\n"},
+    {"batches with a header for one message",
+     "destinations: { a: { http: { url: 'https://a.example/', batch: 10, headers: { X: '{attempt}' } } } }\n",
+     "1:82: header \"X\" stands for a field of one message, and \"batch\" sends many: items hold these fields "
+     "(docs/batches.md)\n"},
+    {"a batch of none", "destinations: { a: { http: { url: 'https://a.example/', batch: 0 } } }\n",
+     "1:64: \"batch\" must be from 1 to 1000, not \"0\"\n"},
     {"a route that sends twice to a destination",
      "destinations: { a: { 'null': {} }, b: { 'null': {} } }\n"
      "routes:\n"

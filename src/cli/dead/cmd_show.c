@@ -320,11 +320,17 @@ static struct hk_str last_request(const struct hk_letter_shown *shown)
     return (struct hk_str){"", 0};
 }
 
+/* The header fields of a batch are not those of one message. */
+static bool is_batched(const struct hk_letter_shown *shown)
+{
+    return hk_str_containsi(last_request(shown), hk_str_of("\"hikyaku-batch\":"));
+}
+
 /* As the last attempt was sent, when that is on record; else what every request of ours has. */
 static void add_request_headers(struct show *s)
 {
     const struct hk_letter *l = &s->shown->letter;
-    if (!add_headers(s->out, last_request(s->shown))) {
+    if (is_batched(s->shown) || !add_headers(s->out, last_request(s->shown))) {
         add_header(s->out, hk_str_of("content-type"),
                    l->content_type.len > 0 ? l->content_type : hk_str_of("application/json"));
         add_header(s->out, hk_str_of("webhook-id"), l->message_id);
@@ -347,6 +353,9 @@ static int write_curl(struct show *s)
         return hk_out_error(HK_EXIT_FAILURE, "the payload holds bytes that no command line can");
     if (s->is->masked)
         (void)hk_buf_adds(s->out, "# masked: --reveal shows the request as it is\n");
+    if (is_batched(s->shown))
+        (void)hk_buf_adds(
+            s->out, "# the message travelled in a batch; this sends its payload in a request of its own\n");
     (void)hk_buf_adds(s->out,
                       "# without a signature, and with *** or … where secrets stand\ncurl -sS -i -X ");
     (void)hk_buf_addf(s->out, "%s ", method);

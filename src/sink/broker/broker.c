@@ -70,6 +70,7 @@ void hk_flight_written(struct hk_flight *f)
 void hk_flight_requeue(struct hk_flight *f)
 {
     f->redirects++;
+    f->answer = NULL;
     move_to(f, &f->sink->queued);
 }
 
@@ -78,6 +79,15 @@ void hk_broker_later(struct hk_broker *b)
     b->wants_later = true;
     if (!b->running)
         hk_timer_start(b->soon, 0);
+}
+
+void hk_flight_judged(struct hk_flight *f, int status)
+{
+    f->fault = HK_FAULT_NONE;
+    f->status = status;
+    f->possibly_delivered = f->placed = false;
+    f->code[0] = f->words[0] = f->error[0] = '\0';
+    end_flight(f);
 }
 
 void hk_flight_confirm(struct hk_flight *f, int32_t partition, int64_t sequence)
@@ -204,6 +214,7 @@ static struct hk_sink_shown show(const struct hk_sink_result *result)
 static void tell(struct hk_flight *f)
 {
     struct report report = {.result = {.facts = {.fault = f->fault,
+                                                 .status = f->status,
                                                  .possibly_delivered = f->possibly_delivered,
                                                  .duration_ms = f->duration_ms,
                                                  .body = hk_str_of(f->words),
@@ -215,6 +226,8 @@ static void tell(struct hk_flight *f)
                                        .show = show,
                                        .address = hk_str_of(f->address)},
                             .f = f};
+    if (f->sink->ops->report)
+        f->sink->ops->report(f, &report.result);
     f->done(f->arg, &report.result);
 }
 
@@ -229,9 +242,8 @@ static bool is_full(const struct hk_broker *b)
 }
 
 /* All that had ended when this began; `done` may send again, and after the last one close. */
-static void on_soon(void *arg)
+bool hk_broker_report(struct hk_broker *b)
 {
-    struct hk_broker *b = arg;
     b->running = true;
     for (size_t n = b->ended.n; n > 0 && b->ended.first; n--) {
         struct hk_flight *f = b->ended.first;
@@ -248,10 +260,18 @@ static void on_soon(void *arg)
         b->ops->later(b);
     }
     b->running = false;
-    if (b->closed)
+    if (b->closed) {
         hk_broker_destroy(b);
-    else if (b->ended.n)
+        return false;
+    }
+    if (b->ended.n)
         hk_timer_start(b->soon, 0);
+    return true;
+}
+
+static void on_soon(void *arg)
+{
+    (void)hk_broker_report(arg);
 }
 
 void hk_broker_has_room(struct hk_broker *b)
@@ -271,6 +291,11 @@ static void look_at(struct hk_broker *b, uint64_t at_ms, uint64_t now_ms)
     hk_timer_start(b->clock, at_ms > now_ms ? at_ms - now_ms : 0);
 }
 
+void hk_broker_look_at(struct hk_broker *b, uint64_t at_ms)
+{
+    look_at(b, at_ms, hk_loop_now_ms(b->loop));
+}
+
 static void expire(struct hk_broker *b, struct hk_flight *f)
 {
     static const struct hk_link_failure none = {.fault = HK_FAULT_NONE};
@@ -280,7 +305,9 @@ static void expire(struct hk_broker *b, struct hk_flight *f)
     if (words) {
         hk_flight_fail(f, HK_FAULT_BROKER_THROTTLED, false, "blocked", words, NULL);
     } else if (f->in == &b->queued) {
-        (void)snprintf(text, sizeof text, "timeout: the connection to the broker was not ready in time%s%s",
+        (void)snprintf(text, sizeof text, "timeout: %s%s%s",
+                       b->link ? "the connection to the broker was not ready in time"
+                               : "it was not sent in time",
                        why->fault ? "; before that: " : "", why->fault ? why->text : "");
         hk_flight_fail(f, HK_FAULT_TIMEOUT, false, NULL, NULL, text);
     } else {
@@ -317,7 +344,7 @@ static void on_clock(void *arg)
 
 /* ---- writing ---- */
 
-static void refuse(struct hk_flight *f, enum hk_code rc, const char *why)
+void hk_flight_refuse(struct hk_flight *f, enum hk_code rc, const char *why)
 {
     enum hk_fault fault = rc == HK_INVALID  ? HK_FAULT_INVALID_PAYLOAD
                           : rc == HK_TOOBIG ? HK_FAULT_TOO_LARGE
@@ -341,7 +368,7 @@ void hk_broker_pump(struct hk_broker *b)
         if (f->in != &b->queued) /* writing has failed the link, and the link has ended it */
             continue;
         if (rc != HK_OK) {
-            refuse(f, rc, err.message);
+            hk_flight_refuse(f, rc, err.message);
             continue;
         }
         f->written_at = hk_stream_sent(link->stream) + hk_stream_pending(link->stream);
@@ -408,6 +435,8 @@ static enum hk_code broker_send(struct hk_sink *sink, const struct hk_delivery *
                             .start_ms = now_ms,
                             .deadline_ms = now_ms + delivery->timeout_ms};
     move_to(f, &b->queued);
+    if (b->ops->queued)
+        b->ops->queued(b, f, delivery);
     look_at(b, f->deadline_ms, now_ms);
     return HK_OK;
 }

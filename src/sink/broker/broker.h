@@ -34,16 +34,20 @@ struct hk_flight {
     uint64_t number;     /* of the kind: a delivery tag, a request's number */
     uint64_t written_at; /* of the stream: its last byte */
     unsigned redirects;  /* how often it was written anew */
+    size_t company;      /* how many may travel in its request (load.h); 0: as many as the sink takes */
     bool returned;       /* the broker has given it back, and its confirm is still to come */
 
     /* the verdict */
     enum hk_fault fault;
+    int status; /* of HTTP; 0: there was none, or it is another protocol */
     bool possibly_delivered, placed;
     int32_t partition;
     int64_t sequence;
     uint64_t duration_ms;
     char code[48], words[512], error[HK_LINK_TEXT_MAX + 96];
     char address[HK_IP_TEXT_MAX + 16];
+    const struct hk_sink_result *answer; /* of the kind, for hk_broker_report: what came, … */
+    struct hk_str part, hint; /* … what of it is about this one, and for how long this one is to wait */
 };
 
 /* Flights by the numbers that they were written under, first to last. */
@@ -64,6 +68,8 @@ struct hk_broker_ops {
     /* A kind without a link (hk_broker_join is never called) has this one instead of the ones for links: writes what is queued, and
      * knows the deadlines of what is written (hk_flight_written). NULL: there is a link. */
     void (*pump)(struct hk_broker *b);
+    /* A delivery has been queued. NULL: nothing. */
+    void (*queued)(struct hk_broker *b, struct hk_flight *flight, const struct hk_delivery *delivery);
     /* The link is ready: make ready what this destination needs. Then hk_broker_pump. NULL: nothing. */
     void (*begin)(struct hk_broker *b);
     /* The link is lost: forget what was made ready. NULL: nothing. */
@@ -78,6 +84,8 @@ struct hk_broker_ops {
     const char *(*blocked)(const struct hk_broker *b);
     /* Where it goes, as members of a JSON object. */
     void (*show)(struct hk_broker *b, const struct hk_message *msg, struct hk_json *json);
+    /* Adds what the kind knows to a report. NULL: nothing. */
+    void (*report)(const struct hk_flight *flight, struct hk_sink_result *result);
     /* From the sink's own timer, after hk_broker_later; may change the link. NULL: never. */
     void (*later)(struct hk_broker *b);
     /* The relay ends: ends what was written, soon. NULL: at once, as possibly delivered. */
@@ -141,16 +149,25 @@ enum hk_code hk_broker_change(struct hk_broker *b, const struct hk_link_options 
 struct hk_broker *hk_broker_of(struct hk_link_user *user);
 void hk_broker_pump(struct hk_broker *b);     /* writes what may be written */
 void hk_broker_has_room(struct hk_broker *b); /* the broker takes messages again */
+/* Looks after deadlines, and writes what may be written, at that time. */
+void hk_broker_look_at(struct hk_broker *b, uint64_t at_ms);
+/* Reports now all that has ended, for a kind whose answers do not outlive the callback that they come in. Only from a callback of the
+ * loop. False: the sink was closed, and is gone. */
+bool hk_broker_report(struct hk_broker *b);
 /* Runs `later` soon. */
 void hk_broker_later(struct hk_broker *b);
 /* Of a kind without a link: it is being sent, and the kind will end it in time. */
 void hk_flight_written(struct hk_flight *f);
 /* It was written, and the broker has surely not taken it: it is written again. */
 void hk_flight_requeue(struct hk_flight *f);
+/* It was answered with that status of HTTP. */
+void hk_flight_judged(struct hk_flight *f, int status);
 void hk_flight_confirm(struct hk_flight *f, int32_t partition, int64_t sequence);
 /* `code` and `words` may be NULL; `error` NULL: made of both. */
 void hk_flight_fail(struct hk_flight *f, enum hk_fault fault, bool possibly_delivered, const char *code,
                     const char *words, const char *error);
+/* It cannot be written: HK_INVALID and HK_TOOBIG never, any other code not now. */
+void hk_flight_refuse(struct hk_flight *f, enum hk_code rc, const char *why);
 /* All that are written, or that are queued. A lost confirm may be a delivery: of the written ones it is told of those whose last byte
  * has left us. */
 void hk_broker_fail_written(struct hk_broker *b, enum hk_fault fault, const char *code, const char *words,

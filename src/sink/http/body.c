@@ -73,8 +73,7 @@ enum hk_code hk_url_fill(const char *url, const char *destination, const struct 
 
 /* ---- CloudEvents ---- */
 
-/* application/json, application/problem+json; charset=utf-8 … */
-static bool is_json(struct hk_str type)
+bool hk_body_is_json(struct hk_str type)
 {
     struct hk_str rest = type;
     struct hk_str name = hk_str_trim(hk_str_cut(&rest, ';'));
@@ -95,9 +94,9 @@ static void put_text(struct hk_json *json, const char *key, struct hk_str value)
     hk_json_str(json, value);
 }
 
-static void put_base64(struct hk_json *json, struct hk_str payload)
+void hk_body_put_base64(struct hk_json *json, const char *key, struct hk_str payload)
 {
-    hk_json_key(json, "data_base64");
+    hk_json_key(json, key);
     hk_json_raw(json, hk_str_of("\"")); /* the string's end is added below */
     (void)hk_buf_add_base64(json->out, (const unsigned char *)payload.ptr, payload.len);
     (void)hk_buf_addc(json->out, '"');
@@ -109,7 +108,7 @@ enum hk_code hk_body_event(const char *source, const struct hk_message *msg, str
     struct hk_json json;
     char time[HK_TIME_TEXT_MAX];
     struct hk_str type = msg->content_type.len ? msg->content_type : hk_str_of("application/json");
-    bool is_data = is_json(type);
+    bool is_data = hk_body_is_json(type);
     if (!msg->event_type.len)
         return hk_err_set(err, HK_INVALID, "a CloudEvent needs an event_type");
     if (is_data && msg->payload.len && hk_scan_check(msg->payload, NULL) != HK_OK)
@@ -126,13 +125,14 @@ enum hk_code hk_body_event(const char *source, const struct hk_message *msg, str
     put_text(&json, "type", msg->event_type);
     put_text(&json, "time", hk_str_of(time));
     put_text(&json, "correlationid", msg->correlation_id);
-    put_text(&json, "traceparent", msg->traceparent);
+    if (hk_request_is_traceparent(msg->traceparent))
+        put_text(&json, "traceparent", msg->traceparent);
     put_text(&json, "datacontenttype", type);
     if (is_data && msg->payload.len) {
         hk_json_key(&json, "data");
         hk_json_raw(&json, msg->payload);
     } else if (msg->payload.len) {
-        put_base64(&json, msg->payload);
+        hk_body_put_base64(&json, "data_base64", msg->payload);
     }
     hk_json_end(&json);
     if (hk_buf_status(out) == HK_OK)

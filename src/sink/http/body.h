@@ -3,6 +3,7 @@
 #ifndef HK_SINK_HTTP_BODY_H
 #define HK_SINK_HTTP_BODY_H
 
+#include "base/json.h"
 #include "sink/http/request.h"
 
 /* A URL is a template when one of these stands behind its host. */
@@ -15,6 +16,10 @@ bool hk_url_is_template(const char *url);
 enum hk_code hk_url_fill(const char *url, const char *destination, const struct hk_message *msg,
                          struct hk_buf *out, struct hk_err *err) HK_MUSTCHECK;
 
+/* application/json, application/problem+json; charset=utf-8 … */
+bool hk_body_is_json(struct hk_str type);
+/* The bytes as a member of that name. */
+void hk_body_put_base64(struct hk_json *json, const char *key, struct hk_str payload);
 /* A whole CloudEvent (structured mode) around the payload: JSON as it is, byte by byte, all else as base64. HK_INVALID, HK_NOMEM. */
 enum hk_code hk_body_event(const char *source, const struct hk_message *msg, struct hk_buf *out,
                            struct hk_err *err) HK_MUSTCHECK;

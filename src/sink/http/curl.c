@@ -116,6 +116,7 @@ static void judge(struct hk_curl_transfer *c, CURLcode code)
     struct hk_http_transfer *t = &c->t;
     remember_status(c, code);
     t->excused = is_excused(c, code);
+    t->ended = code == CURLE_OK && t->stop == HK_RESPONSE_MORE;
     if (t->blocked && !t->tried) {
         t->fault = HK_FAULT_BLOCKED; /* its text is there already */
         return;

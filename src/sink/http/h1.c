@@ -338,6 +338,7 @@ void hk_h1_came(struct hk_h1_conn *conn, struct hk_str bytes)
     case HK_H1_MORE:
         break;
     case HK_H1_DONE:
+        h->t.ended = true;
         answered(h, used == bytes.len);
         break;
     case HK_H1_STOP:
@@ -355,6 +356,8 @@ void hk_h1_all_out(struct hk_h1_conn *conn)
 void hk_h1_lost(struct hk_h1_conn *conn, int error)
 {
     struct hk_h1_transfer *h = conn->owner;
+    if (!error && h->answer.state == HK_H1_UNTIL_CLOSED)
+        h->t.ended = true;
     if (!error && !conn->broken && hk_http_early(&h->t)) { /* said all that it will, and may still read */
         h->answered = true;
         h->clean = false;

@@ -172,6 +172,8 @@ void hk_http_transfer_init(struct hk_http_transfer *t, struct hk_http_sink *self
     hk_response_init(&t->response);
     if (self->base.bare)
         hk_response_keep(&t->response, HK_HTTP_READ_MAX);
+    if (self->keep_bytes)
+        hk_response_keep(&t->response, self->keep_bytes);
 }
 
 void hk_http_transfer_fini(struct hk_http_transfer *t)
@@ -275,7 +277,8 @@ static void report(struct hk_http_sink *self, struct hk_http_transfer *t)
                              .body = hk_buf_str(&t->response.body),
                              .error = hk_str_of(t->error)},
                    .show = show,
-                   .address = hk_str_of(t->address)},
+                   .address = hk_str_of(t->address),
+                   .whole = t->ended && t->response.body_kept},
         .t = t,
     };
     t->done(t->arg, &report.result);
@@ -461,7 +464,7 @@ static void unsent(struct hk_http_transfer *t)
 {
     t->connect_ms = t->blocked_ms = t->request_ms = t->window_ms = t->window_bytes = 0;
     t->requests = 0;
-    t->blocked = t->tried = t->excused = false;
+    t->blocked = t->tried = t->excused = t->ended = false;
     t->stop = HK_RESPONSE_MORE;
     t->fault = HK_FAULT_NONE;
     t->status = 0;
@@ -525,7 +528,7 @@ static enum hk_code http_send(struct hk_sink *sink, const struct hk_delivery *de
         return HK_OK;
     }
     t->payload = t->request.body;
-    t->response.read_max = HK_HTTP_READ_MAX + 2 * (uint64_t)msg->payload.len;
+    t->response.read_max = HK_HTTP_READ_MAX + self->keep_bytes + 2 * (uint64_t)msg->payload.len;
     arm(t);
     if (self->oauth)
         hk_oauth_begin(t);

@@ -67,7 +67,8 @@ struct hk_http_options {
     bool bare; /* requests say nothing of the message but its payload, and 64 KiB of answers are kept */
     hk_http_late_fn *late; /* with `bare`: fields of each request; NULL: none */
     void *late_arg;
-    const char *hide; /* a secret that answers must not show */
+    size_t keep_bytes; /* of an answer's body [HK_HTTP_KEEP_MAX] */
+    const char *hide;  /* a secret that answers must not show */
     const char *ca_file, *cert_file, *key_file;
     bool cloudevents;        /* 1.0, binary mode … */
     bool structured;         /* … or structured */

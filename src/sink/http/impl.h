@@ -41,6 +41,7 @@ struct hk_http_transfer {
     unsigned requests;   /* times that a request went out */
     bool blocked, tried; /* some address was refused; some was not */
     bool excused;        /* the other side said that it does not want the rest of the request */
+    bool ended;          /* the answer came to its end, and did not break off */
     uint64_t blocked_ms; /* when the last one was */
     enum hk_response_next stop;
     char address[HK_IP_TEXT_MAX + 16];
@@ -99,6 +100,7 @@ struct hk_http_sink {
     const char *hide;             /* in `kept` */
     uint64_t connect_timeout_ms, first_byte_timeout_ms, low_speed_ms, max_age_ms;
     uint32_t low_speed_bytes, max_connections;
+    size_t keep_bytes; /* of an answer's body; 0: as usual */
     struct hk_http_list live, waiting, unauthorized, ended, spare;
     size_t n_spare;
     struct hk_buf shown_request, shown_response;

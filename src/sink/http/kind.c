@@ -2,6 +2,7 @@
 /* HTTP as a kind of sink: a destination of the configuration -> the sink's options. */
 #include "base/mem.h"
 #include "core/engine.h"
+#include "sink/batch/batch.h"
 #include "sink/http/http.h"
 #include "sink/kinds.h"
 
@@ -46,6 +47,21 @@ static bool make_lists(const struct hk_conf_destination *conf, struct hk_http_op
     return true;
 }
 
+/* One request for each message, or for many. */
+static enum hk_code open_with(const struct hk_conf_destination *conf, const struct hk_http_options *o,
+                              struct hk_loop *loop, struct hk_sink **out, struct hk_err *err)
+{
+    const struct hk_conf_batch *batch = &conf->http.batch;
+    const struct hk_batch_options options = {.http = *o,
+                                             .messages = batch->messages,
+                                             .bytes = batch->bytes,
+                                             .wait_ms = batch->wait_ms,
+                                             .format = batch->format == HK_CONF_BATCH_NDJSON ? HK_BATCH_NDJSON
+                                                                                             : HK_BATCH_JSON,
+                                             .window = o->max_connections + o->more_connections};
+    return batch->on ? hk_batch_open(loop, &options, out, err) : hk_http_open(loop, o, out, err);
+}
+
 static enum hk_code open_http(const struct hk_conf_destination *conf, struct hk_loop *loop,
                               struct hk_sink **out, struct hk_err *err)
 {
@@ -80,7 +96,7 @@ static enum hk_code open_http(const struct hk_conf_destination *conf, struct hk_
                                 .max_connections = conf->limits.concurrency,
                                 .more_connections = HK_ENGINE_FORCED_MAX};
     enum hk_code rc = make_lists(conf, &o, &lists)
-                          ? hk_http_open(loop, &o, out, err)
+                          ? open_with(conf, &o, loop, out, err)
                           : hk_err_set(err, HK_NOMEM, "out of memory for destination %s", conf->name);
     free_lists(&lists);
     return rc;

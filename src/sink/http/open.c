@@ -96,6 +96,7 @@ static enum hk_code copy_options(struct hk_http_sink *self, const struct hk_http
     self->low_speed_ms = o->low_speed_ms ? o->low_speed_ms : DEFAULT_LOW_SPEED_MS;
     self->low_speed_bytes = o->low_speed_bytes ? o->low_speed_bytes : DEFAULT_LOW_SPEED;
     self->max_connections = o->max_connections ? o->max_connections : DEFAULT_CONNECTIONS;
+    self->keep_bytes = o->keep_bytes;
     self->max_age_ms = o->max_connection_age_ms ? o->max_connection_age_ms : DEFAULT_AGE_MS;
     return copy_kept(self, o, err);
 }

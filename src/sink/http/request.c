@@ -219,8 +219,7 @@ static enum hk_code add_idempotency_key(struct hk_request *request, const struct
     return close_line(request, err);
 }
 
-/* "00-<32 hex>-<16 hex>-<2 hex>", lower case; ids are not all zero. */
-static bool is_traceparent(struct hk_str s)
+bool hk_request_is_traceparent(struct hk_str s)
 {
     static const char zeros[] = "00000000000000000000000000000000";
     if (s.len != 55 || memcmp(s.ptr, "00-", 3) != 0 || s.ptr[35] != '-' || s.ptr[52] != '-')
@@ -236,7 +235,7 @@ static bool is_traceparent(struct hk_str s)
 static enum hk_code add_traceparent(struct hk_request *request, const struct hk_request_base *base,
                                     struct hk_str value, struct hk_err *err)
 {
-    if (!base->fields[HK_FIELD_TRACEPARENT].name[0] || !is_traceparent(value))
+    if (!base->fields[HK_FIELD_TRACEPARENT].name[0] || !hk_request_is_traceparent(value))
         return HK_OK;
     enum hk_code rc = open_field(request, base, HK_FIELD_TRACEPARENT, err);
     if (rc != HK_OK)
@@ -302,7 +301,7 @@ static enum hk_code add_cloudevents(struct hk_request *request, const char *sour
         return hk_err_set(err, HK_INVALID, "a CloudEvent needs an event_type");
     char time[HK_TIME_TEXT_MAX];
     (void)hk_format_rfc3339(msg->created_ms, time);
-    bool traced = is_traceparent(msg->traceparent);
+    bool traced = hk_request_is_traceparent(msg->traceparent);
 
     const struct {
         const char *name;
@@ -569,10 +568,7 @@ static enum hk_code add_body(struct hk_request *request, const struct hk_request
     if (base->url_template)
         rc = hk_url_fill(base->url_template, base->name, msg, &request->url, err);
     if (rc == HK_OK && base->structured) {
-        struct hk_message event = *msg;
-        if (!is_traceparent(event.traceparent))
-            event.traceparent = (struct hk_str){"", 0};
-        rc = hk_body_event(base->ce_source, &event, &request->made, err);
+        rc = hk_body_event(base->ce_source, msg, &request->made, err);
         request->body = hk_buf_str(&request->made);
     }
     return rc == HK_OK && base->gzip && request->body.len >= HK_HTTP_GZIP_MIN ? pack(request, err) : rc;

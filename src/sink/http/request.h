@@ -44,6 +44,8 @@ void hk_request_init(struct hk_request *request);
 void hk_request_fini(struct hk_request *request); /* wipes */
 struct hk_str hk_request_name(const struct hk_request *request, size_t i);
 struct hk_str hk_request_value(const struct hk_request *request, size_t i);
+/* "00-<32 hex>-<16 hex>-<2 hex>", lower case; ids are not all zero. Nothing else goes out as a traceparent. */
+bool hk_request_is_traceparent(struct hk_str s);
 bool hk_request_has(const struct hk_request *request, struct hk_str name);
 
 /* What a message says of itself, besides its id: each is a header field, under a name that the destination may change. */

@@ -12,6 +12,7 @@ void hk_response_init(struct hk_response *response)
     memset(response, 0, sizeof *response);
     hk_buf_init(&response->text, HK_HTTP_HEADERS_KEEP_MAX);
     hk_response_keep(response, HK_HTTP_KEEP_MAX);
+    response->body_kept = true;
     response->read_max = HK_HTTP_READ_MAX;
 }
 
@@ -37,7 +38,10 @@ static void new_block(struct hk_response *response)
 void hk_response_reset(struct hk_response *response)
 {
     new_block(response);
+    if (response->body.room > HK_HTTP_READ_MAX)
+        hk_buf_fini(&response->body);
     hk_buf_reset(&response->body);
+    response->body_kept = true;
     response->final = 0;
     response->any = false;
     response->head_bytes = response->body_bytes = 0;
@@ -152,7 +156,9 @@ enum hk_response_next hk_response_body(struct hk_response *response, struct hk_s
 {
     response->any = true;
     size_t room = response->keep_max - response->body.len;
-    (void)hk_buf_add(&response->body, piece.ptr, piece.len < room ? piece.len : room);
+    enum hk_code rc = hk_buf_add(&response->body, piece.ptr, piece.len < room ? piece.len : room);
+    if (rc != HK_OK || piece.len > room)
+        response->body_kept = false;
     response->body_bytes += piece.len;
     return response->body_bytes > response->read_max ? HK_RESPONSE_ENOUGH : HK_RESPONSE_MORE;
 }

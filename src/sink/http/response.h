@@ -28,6 +28,7 @@ struct hk_response {
     size_t n_kept;
     struct hk_buf body; /* its start … */
     size_t keep_max;    /* … of so many bytes [HK_HTTP_KEEP_MAX] */
+    bool body_kept;     /* that is all that came of it */
 };
 
 void hk_response_init(struct hk_response *response);
