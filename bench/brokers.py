@@ -6,7 +6,7 @@ usage: bench/brokers.py HIKYAKU [--rows N] [--rounds N] [--window N] [--only kaf
 
 HIKYAKU is a program in a build folder: the bare clients are looked for beside it. A broker that is not installed is named and left out; Kafka needs Java
 and Maven. `debezium`: the relay on PostgreSQL to Kafka beside Debezium Server, which needs Java 21. Everything runs on loopback, in a temporary folder, and is stopped at the end. Ratios are what to read: absolute figures move with the machine."""
-import argparse, contextlib, json, os, pathlib, shutil, statistics, subprocess, sys, tempfile, time
+import argparse, contextlib, json, os, pathlib, shutil, signal, statistics, subprocess, sys, tempfile, time
 
 sys.dont_write_bytecode = True
 sys.path.append(os.path.join(os.path.dirname(os.path.realpath(__file__)), "../tests/e2e"))
@@ -171,19 +171,31 @@ def from_commit_to_last(broker, topic, process, insert, rows):
     return rows / (last - began), (cpu() - used) * 1e6 / rows
 
 
-def relay_on_postgres(args, folder, url, broker):
-    """A relay that runs: the process."""
-    path = folder / "hikyaku.yaml"
-    sink = {"kafka": {"brokers": broker.at("plain"), "topic": "relay"}, "allow": ["127.0.0.0/8"], "order": "key"}
+@contextlib.contextmanager
+def relay_on_postgres(args, folder, cluster, broker, order):
+    """A relay that runs: (its process, what gives it rows)."""
+    from postgres import servers
+    url, path = cluster.url(cluster.create()), folder / f"{order}.yaml"
+    sink = {"kafka": {"brokers": broker.at("plain"), "topic": f"order-{order}"}, "allow": ["127.0.0.0/8"], "order": order}
     path.write_text(f"store: \"{url}\"\nadmin: {{ listen: none }}\ndestinations: {json.dumps({'sink': sink})}\n", encoding="utf-8")
     subprocess.run([args.hikyaku, "--config", path, "init"], check=True, stdout=subprocess.DEVNULL)
-    with open(folder / "relay.log", "wb") as log:
-        return subprocess.Popen([args.hikyaku, "--config", path, "run"], stderr=log)
+    db = servers.psycopg.connect(url, autocommit=True)
+
+    def insert(rows):
+        db.execute("INSERT INTO outbox (destination, event_type, message_key, payload) SELECT 'sink', 'Bench', 'k' || i %% 1000, %s "
+                   "FROM generate_series(1, %s) i", (PAYLOAD, rows))
+    with open(folder / f"{order}.log", "wb") as log:
+        process = subprocess.Popen([args.hikyaku, "--config", path, "run"], stderr=log)
+    try:
+        yield process, insert
+    finally:
+        process.kill()
+        process.wait()
 
 
 @contextlib.contextmanager
-def two_of_them(args):
-    """Yields (broker, {name: (process, insert)}): both run and have nothing to do."""
+def beside_each_other(args):
+    """Yields (broker, {topic: (process, insert)}): all run and have nothing to do. 1,000 keys each."""
     from debezium import Debezium
     from kafka_broker import Broker
     from postgres import servers
@@ -193,36 +205,33 @@ def two_of_them(args):
     with contextlib.ExitStack() as stack, place() as here:
         broker = Broker()
         stack.callback(broker.close)
-        broker.make_topics(debezium=[], relay=[])
+        broker.make_topics(**{"debezium": [], "order-key": [], "order-none": []})
         cluster = servers.Cluster(wal_level="logical", fsync="on", shared_buffers="512MB", max_wal_size="4GB")
         stack.callback(cluster.close)
-        theirs, ours = cluster.create(), cluster.create()
-        db, our_db = (servers.psycopg.connect(cluster.url(name), autocommit=True) for name in (theirs, ours))
-        peer = Debezium(here.folder, theirs, cluster.port, broker.at("plain"), "debezium", db)
+        name = cluster.create()
+        db = servers.psycopg.connect(cluster.url(name), autocommit=True)
+        peer = Debezium(here.folder, name, cluster.port, broker.at("plain"), "debezium", db)
         stack.callback(peer.close)
-        process = relay_on_postgres(args, here.folder, cluster.url(ours), broker)
-        stack.callback(process.wait)
-        stack.callback(process.kill)
-
-        def insert(rows):
-            our_db.execute("INSERT INTO outbox (destination, event_type, message_key, payload) SELECT 'sink', 'Bench', 'k' || i % 1000, %s "
-                           "FROM generate_series(1, %s) i", (PAYLOAD, rows))
-        yield broker, {"debezium": (peer.process, lambda rows: peer.insert(db, rows, PAYLOAD)), "relay": (process, insert)}
+        all_of_them = {"debezium": (peer.process, lambda rows: peer.insert(db, rows, PAYLOAD))}
+        for order in ("key", "none"):
+            all_of_them[f"order-{order}"] = stack.enter_context(relay_on_postgres(args, here.folder, cluster, broker, order))
+        yield broker, all_of_them
 
 
 def beside_debezium(args):
-    with two_of_them(args) as (broker, both):
-        figures = {name: [] for name in both}
+    with beside_each_other(args) as (broker, all_of_them):
+        figures = {topic: [] for topic in all_of_them}
         for turn in range(args.rounds + 1):  # the first is for Java to warm up
-            for name, (process, insert) in both.items():
-                figure = from_commit_to_last(broker, name, process, lambda insert=insert: insert(args.rows), args.rows)
-                figures[name] += [figure] if turn else []
-        for name in both:
+            for topic, (process, insert) in all_of_them.items():
+                figure = from_commit_to_last(broker, topic, process, lambda insert=insert: insert(args.rows), args.rows)
+                figures[topic] += [figure] if turn else []
+        for topic in all_of_them:
             got = sum(int(line.rsplit(":", 1)[1]) for line in broker.run("org.apache.kafka.tools.GetOffsetShell", "--bootstrap-server", broker.at("plain"),
-                                                                         "--topic", name).split())
-            assert got == args.rows * (args.rounds + 1), f"{name}: {got} records in the topic"
-        show("PostgreSQL to Kafka, Debezium Server", figures["debezium"])
-        show("PostgreSQL to Kafka, relay", figures["relay"], figures["debezium"])
+                                                                         "--topic", topic).split())
+            assert got == args.rows * (args.rounds + 1), f"{topic}: {got} records"
+        show("Debezium Server, PostgreSQL", figures["debezium"])
+        for order in ("key", "none"):
+            show(f"relay, PostgreSQL, order: {order}", figures[f"order-{order}"], figures["debezium"])
 
 
 def main():
@@ -236,6 +245,7 @@ def main():
     args.windows = args.windows or [0, 256]
     if "debezium" in args.only:
         import postgres  # noqa: F401, pylint: disable=unused-import  # may start this program again, with a Python that has psycopg
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # brokers do not outlive it
     for kind in args.only.split(","):
         measure(args, kind)
 

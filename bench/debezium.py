@@ -98,7 +98,7 @@ class Debezium:
         return self.log.read_text(encoding="utf-8", errors="replace")[-3000:]
 
     def insert(self, db, rows, payload):
-        db.execute("INSERT INTO events (aggregateid, payload) SELECT 'k' || i % 1000, %s FROM generate_series(1, %s) i", (payload, rows))
+        db.execute("INSERT INTO events (aggregateid, payload) SELECT 'k' || i %% 1000, %s FROM generate_series(1, %s) i", (payload, rows))
 
     def close(self):
         self.process.kill()
