@@ -204,8 +204,12 @@ static void a_job_does_not_go_past_a_letter_that_nobody_looked_into(void **state
     blind.unsure.code = HK_OK;
     for (int i = 0; i < 3; i++) {
         int64_t wake_ms = step(admin, id, &query);
-        assert_true(wake_ms >= suite_clock_ms + HK_REDRIVE_UNSURE_MS);
+        for (int k = 0; k < 100 && blind.unsure.code == HK_OK; k++) { /* first the rate lets it */
+            suite_clock_ms = wake_ms;
+            wake_ms = step(admin, id, &query);
+        }
         assert_int_equal(blind.unsure.code, HK_UNAVAILABLE);
+        assert_true(wake_ms >= suite_clock_ms + HK_REDRIVE_UNSURE_MS);
         assert_number("requeued + cursor_id FROM outbox_redrive", 0);
         assert_rows("outbox_retry", 0);
         suite_clock_ms = wake_ms;

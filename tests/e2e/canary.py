@@ -19,7 +19,7 @@ import sys
 sys.dont_write_bytecode = True  # the source folder stays as it is
 from api import Api
 from rest import CANARY, WHY, Rest, tell
-from support import BINARY, POSTGRES, Answer, Skip, clean_environment, run_tests, sqlite_only, until
+from support import BINARY, POSTGRES, Answer, Skip, clean_environment, is_sanitized, run_tests, sqlite_only, until
 from telemetry import SOON, Collector, telemetry
 if POSTGRES:
     import postgres
@@ -247,6 +247,8 @@ def mappings(pid):
 def keys_are_in_locked_memory():
     if resource.getrlimit(resource.RLIMIT_MEMLOCK)[1] == 0:
         raise Skip("this user may lock no memory")
+    if is_sanitized():
+        raise Skip("sanitizers make mlock() do nothing")
     with Collector() as collector, Canary("end", collector) as w:
         relay = w.child(BINARY, "--config", str(w.config_path), "run", "--core-dumps", stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
                         env=clean_environment())
