@@ -14,7 +14,7 @@ import urllib.parse
 sys.dont_write_bytecode = True  # the source folder stays as it is
 os.environ["STORE"] = "postgres"
 import postgres
-from support import World, is_sanitized, run_tests, until
+from support import World, run_tests, until
 
 TESTS = []
 ROLE = "short_lived"
@@ -159,6 +159,25 @@ class Tokens:
         self.world.write_config()
 
 
+@contextlib.contextmanager
+def issuing():
+    """A role whose password a program prints."""
+    with rotating() as (world, server):
+        tokens = Tokens(world, server)
+        server.set_password("token-zero")
+        tokens.issue("token-zero")
+        yield world, server, tokens
+
+
+@contextlib.contextmanager
+def relaying():
+    """The same, with a relay that has delivered."""
+    with issuing() as (world, server, tokens):
+        relay = world.daemon().ready()
+        relayed(world, "zero", relay.log)
+        yield world, server, tokens, relay
+
+
 def seen_by_others(pid):
     """Command lines and names of a process and its children."""
     found = b""
@@ -174,14 +193,8 @@ def children(pid):
 
 @test
 def a_locked_relay_runs_the_command_for_each_connection():
-    with rotating() as (world, server):
-        tokens = Tokens(world, server)
-        server.set_password("token-zero")
-        tokens.issue("token-zero")
-        relay = world.daemon().ready()
-        relayed(world, "zero", relay.log)
-        if not is_sanitized():
-            assert "seccomp=on" in relay.log(), relay.log()[-3000:]
+    with relaying() as (world, server, tokens, relay):
+        relay.says("seccomp=on")
         for n in range(3):
             before = tokens.count()
             server.set_password(f"token-{n}")  # the last one ends, while messages come
@@ -198,12 +211,7 @@ def a_locked_relay_runs_the_command_for_each_connection():
 
 @test
 def a_command_that_fails_for_a_while_is_waited_for():
-    with rotating() as (world, server):
-        tokens = Tokens(world, server)
-        server.set_password("token-zero")
-        tokens.issue("token-zero")
-        relay = world.daemon().ready()
-        relayed(world, "zero", relay.log)
+    with relaying() as (world, server, tokens, relay):
         tokens.token.unlink()
         server.cut()
         relay.says("password_command gave no password, because its command ended with code 1")
@@ -215,12 +223,7 @@ def a_command_that_fails_for_a_while_is_waited_for():
 
 @test
 def a_relay_without_its_keeper_says_so_and_goes_on_with_what_is_open():
-    with rotating() as (world, server):
-        tokens = Tokens(world, server)
-        server.set_password("token-zero")
-        tokens.issue("token-zero")
-        relay = world.daemon().ready()
-        relayed(world, "zero", relay.log)
+    with relaying() as (world, server, tokens, relay):
         keeper = [each for each in children(relay.pid)
                   if pathlib.Path(f"/proc/{each}/comm").read_text(encoding="ascii") == "hikyaku-passwd\n"]
         assert len(keeper) == 1, keeper
@@ -233,10 +236,7 @@ def a_relay_without_its_keeper_says_so_and_goes_on_with_what_is_open():
 
 @test
 def commands_run_it_too_and_say_what_is_wrong():
-    with rotating() as (world, server):
-        tokens = Tokens(world, server)
-        server.set_password("token-zero")
-        tokens.issue("token-zero")
+    with issuing() as (world, server, tokens):
         world.hikyaku("init")
         world.hikyaku("status")
         assert tokens.count() > 1
@@ -252,11 +252,8 @@ def commands_run_it_too_and_say_what_is_wrong():
 
 @test
 def the_environment_s_url_is_not_the_command_s_and_no_url_names_a_keeper():
-    with rotating() as (world, server):
-        tokens = Tokens(world, server)
-        server.set_password("token-zero")
-        tokens.issue("token-zero")
-        code, text = world.try_hikyaku("--db", tokens.world.config["store"]["url"], "status")
+    with issuing() as (world, server, tokens):
+        code, text = world.try_hikyaku("--db", world.config["store"]["url"], "status")
         assert code != 0 and tokens.count() == 0, (code, text)
         code, text = world.try_hikyaku("--db", server.url() + "&hikyaku_password_fd=3", "status")
         assert code != 0 and "hikyaku's own" in text, (code, text)

@@ -303,19 +303,20 @@ def the_package_for_kafka_brings_its_module():
     chroot, _ = machine()
     if Life.service is None:
         raise Skip("no relay ran")
-    config = {"store": f"sqlite:{STORE}", "destinations": {"bus": {"kafka": {"brokers": ["127.0.0.1:1"], "topic": "orders"}, "allow": ["127.0.0.0/8"]}}}
+    config = {"store": f"sqlite:{STORE}", "destinations": {"bus": {"kafka": {"brokers": "127.0.0.1:1", "topic": "orders"}, "allow": ["127.0.0.0/8"]}}}
     chroot.write("/tmp/kafka.yaml", json.dumps(config))
 
     def said():
-        return subprocess.run(chroot.command("hikyaku", "--config", "/tmp/kafka.yaml", "destinations", "test", "bus"), capture_output=True, text=True,
-                              check=False, env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}, stdin=subprocess.DEVNULL)
+        command = ("setpriv", "--reuid", "hikyaku", "--regid", "hikyaku", "--clear-groups", "hikyaku", "--config", "/tmp/kafka.yaml")
+        return subprocess.run(chroot.command(*command, "destinations", "test", "bus"), capture_output=True, text=True, check=False,
+                              env={"PATH": "/usr/sbin:/usr/bin:/sbin:/bin", "LC_ALL": "C.UTF-8"}, stdin=subprocess.DEVNULL)
 
     before = said()
     assert before.returncode != 0 and "install hikyaku-kafka" in before.stdout + before.stderr, before
     chroot.install(deb("hikyaku-kafka"))
     after = said()
     assert after.returncode != 0 and "hikyaku-kafka" not in after.stdout + after.stderr, after  # it is there, and no broker is
-    assert "_TRANSPORT" in after.stdout + after.stderr or "_ALL_BROKERS_DOWN" in after.stdout + after.stderr, after
+    assert "_TRANSPORT" in after.stdout, after
     chroot.path("/tmp/kafka.yaml").unlink()
 
 
