@@ -214,6 +214,7 @@ struct hk_conf_http {
     struct hk_conf_list pins; /* of const char *: sha256//… */
     const char *socket;       /* a socket in the file system that stands for host and port; NULL: none */
     enum hk_conf_compression compression;
+    uint32_t version; /* of HTTP, 1 or 2; 0: not given */
 };
 
 /* Confirms everything and sends nothing: for benches and dry runs. */

@@ -427,6 +427,10 @@ static const struct hk_opt http_opts[HK_HTTP_NOPTS] = {
     [HK_HTTP_COMPRESSION_OPT] = {"compression", HK_OPT_ENUM, AT(struct hk_conf_http, compression),
                                  .words = compression_words, .fallback = "none",
                                  .help = "of bodies of 1 KiB and more; signatures are over what is sent"},
+    [HK_HTTP_VERSION_OPT] = {"version", HK_OPT_U32, AT(struct hk_conf_http, version), .min = 1, .max = 2,
+                             .otherwise = "1 for http, the newer one that both speak for https",
+                             .example = "2",
+                             .help = "of HTTP; 2: the receiver must speak HTTP/2, also on http"},
 };
 
 static const struct hk_opt_table http_table = {
