@@ -356,7 +356,7 @@ enum hk_code hk_h2_session_new(struct hk_h2_conn *conn)
         rc = greet(conn);
     nghttp2_option_del(option);
     nghttp2_session_callbacks_del(calls);
-    return rc == 0 ? HK_OK : HK_NOMEM;
+    return rc == 0 && !conn->no_memory ? HK_OK : HK_NOMEM;
 }
 
 void hk_h2_session_free(struct hk_h2_conn *conn)
