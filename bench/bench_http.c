@@ -181,8 +181,26 @@ static void compare(const char *a_name, const struct hk_http_options *a, const c
     printf("%s / %s, %u at once = %.2f\n", a_name, b_name, at_once, median(of_a) / median(of_b));
 }
 
+static bool has_h2(void)
+{
+    const struct hk_http_options options = {.url = "http://127.0.0.1:9/", .version = 2};
+    struct hk_loop *loop = NULL;
+    struct hk_sink *sink = NULL;
+    if (hk_loop_new(&loop, NULL) != HK_OK)
+        abort();
+    bool has = hk_http_open(loop, &options, &sink, NULL) == HK_OK;
+    if (has)
+        sink->ops->close(sink);
+    hk_loop_free(loop);
+    return has;
+}
+
 static void measure_h2(const struct hk_http_options *h1)
 {
+    if (!has_h2()) {
+        puts("this build has no HTTP/2 of its own: no figures for it");
+        return;
+    }
     char h2c_url[64], tls_url[64], ca[96];
     (void)snprintf(h2c_url, sizeof h2c_url, "http://127.0.0.1:%d/", H2C_PORT);
     (void)snprintf(tls_url, sizeof tls_url, "https://127.0.0.1:%d/", TLS_PORT);
