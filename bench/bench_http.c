@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP sink against a local nginx: requests a second and CPU for each, unsigned and signed, by our own HTTP/1.1 and by
- * libcurl, beside what `wrk` makes of the same server in the same run. Says so and ends well when nginx is not there. */
+/* The HTTP sink against a local nginx: requests a second and CPU for each, unsigned and signed, by our own HTTP/1.1, our own HTTP/2 and
+ * by libcurl, in plain and by TLS, beside what `wrk` makes of the same server in the same run. What is to be compared runs in turns.
+ * Says so and ends well when nginx is not there. With an argument ("h2"): HTTP/2 and what it is compared with alone. */
 #include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,7 +18,10 @@
 
 enum {
     PORT = 28189,
+    H2C_PORT = 28190,
+    TLS_PORT = 28191,
     RUN_MS = 3000,
+    TURNS = 3,
     PAYLOAD = 512
 };
 
@@ -34,10 +38,21 @@ struct run {
     bool over;
 };
 
+static bool make_certificate(void)
+{
+    char command[320];
+    (void)snprintf(
+        command, sizeof command,
+        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=127.0.0.1 "
+        "-addext subjectAltName=IP:127.0.0.1 -keyout %s/key -out %s/cert >/dev/null 2>&1",
+        dir, dir);
+    return system(command) == 0; /* NOLINT: our own temporary directory */
+}
+
 static pid_t start_nginx(void)
 {
     char conf[96];
-    if (!mkdtemp(dir))
+    if (!mkdtemp(dir) || !make_certificate())
         return -1;
     (void)snprintf(conf, sizeof conf, "%s/nginx.conf", dir);
     FILE *f = fopen(conf, "w");
@@ -48,8 +63,10 @@ static pid_t start_nginx(void)
         "daemon off; master_process off; pid %s/pid; error_log stderr crit;\n"
         "events { worker_connections 1024; }\nhttp { access_log off; keepalive_requests 100000000;\n"
         "client_body_temp_path %s/b; proxy_temp_path %s/p; fastcgi_temp_path %s/f; uwsgi_temp_path %s/u;\n"
-        "scgi_temp_path %s/s; server { listen 127.0.0.1:%d; location / { return 204; } } }\n",
-        dir, dir, dir, dir, dir, dir, PORT);
+        "scgi_temp_path %s/s; http2_max_concurrent_streams 256; ssl_certificate %s/cert; ssl_certificate_key %s/key;\n"
+        "server { listen 127.0.0.1:%d; listen 127.0.0.1:%d http2; listen 127.0.0.1:%d ssl http2;\n"
+        "location / { return 204; } } }\n",
+        dir, dir, dir, dir, dir, dir, dir, dir, PORT, H2C_PORT, TLS_PORT);
     (void)fclose(f);
     pid_t pid = fork();
     if (pid == 0) {
@@ -145,8 +162,62 @@ static double run_wrk(void)
     return rate;
 }
 
-int main(void)
+static double median(double *figures)
 {
+    double low = figures[0] < figures[1] ? figures[0] : figures[1];
+    double high = figures[0] < figures[1] ? figures[1] : figures[0];
+    return figures[2] < low ? low : figures[2] > high ? high : figures[2];
+}
+
+/* In turns, and the medians. */
+static void compare(const char *a_name, const struct hk_http_options *a, const char *b_name,
+                    const struct hk_http_options *b, unsigned at_once)
+{
+    double of_a[TURNS], of_b[TURNS];
+    for (int i = 0; i < TURNS; i++) {
+        of_a[i] = measure(a_name, a, at_once);
+        of_b[i] = measure(b_name, b, at_once);
+    }
+    printf("%s / %s, %u at once = %.2f\n", a_name, b_name, at_once, median(of_a) / median(of_b));
+}
+
+static bool has_h2(void)
+{
+    const struct hk_http_options options = {.url = "http://127.0.0.1:9/", .version = 2};
+    struct hk_loop *loop = NULL;
+    struct hk_sink *sink = NULL;
+    if (hk_loop_new(&loop, NULL) != HK_OK)
+        abort();
+    bool has = hk_http_open(loop, &options, &sink, NULL) == HK_OK;
+    if (has)
+        sink->ops->close(sink);
+    hk_loop_free(loop);
+    return has;
+}
+
+static void measure_h2(const struct hk_http_options *h1)
+{
+    if (!has_h2()) {
+        puts("this build has no HTTP/2 of its own: no figures for it");
+        return;
+    }
+    char h2c_url[64], tls_url[64], ca[96];
+    (void)snprintf(h2c_url, sizeof h2c_url, "http://127.0.0.1:%d/", H2C_PORT);
+    (void)snprintf(tls_url, sizeof tls_url, "https://127.0.0.1:%d/", TLS_PORT);
+    (void)snprintf(ca, sizeof ca, "%s/cert", dir);
+    struct hk_http_options h2c = *h1, tls = *h1, tls_curl = *h1;
+    h2c.url = h2c_url;
+    tls.url = tls_curl.url = tls_url;
+    tls.ca_file = tls_curl.ca_file = ca;
+    h2c.version = tls.version = 2;
+    compare("h2c", &h2c, "http/1.1", h1, 64);
+    compare("h2c", &h2c, "http/1.1", h1, 256);
+    compare("h2 by TLS", &tls, "h2 by TLS, libcurl", &tls_curl, 64);
+}
+
+int main(int argc, char **argv)
+{
+    (void)argv;
     (void)signal(SIGPIPE, SIG_IGN);
     memset(payload, 'x', sizeof payload);
     static const struct hk_cidr loopback = {{127}, 8, false};
@@ -156,7 +227,12 @@ int main(void)
     struct hk_http_options options = {.url = url, .allow = &loopback, .n_allow = 1};
     measure("null sink", NULL, 64);
     pid_t nginx = start_nginx();
-    if (nginx > 0) {
+    if (nginx > 0 && argc > 1) {
+        options.max_connections = 256;
+        measure_h2(&options);
+        (void)kill(nginx, SIGTERM);
+        (void)waitpid(nginx, NULL, 0);
+    } else if (nginx > 0) {
         double best = measure("http", &options, 64);
         measure("http", &options, 16);
         options.max_connections = 256;
@@ -168,6 +244,8 @@ int main(void)
         measure("libcurl, signed", &options, 64);
         options.n_secrets = 0;
         measure("libcurl", &options, 64);
+        options.libcurl = false;
+        measure_h2(&options);
         double wrk = run_wrk();
         if (wrk > 0)
             printf("http / wrk = %.2f\n", best / wrk);

@@ -29,14 +29,15 @@ class Nginx:
     """Answers the same to everything."""
 
     def __init__(self, folder, status=204):
-        self.port = free_port()
+        self.port, self.h2_port = free_port(), free_port()
         conf = os.path.join(folder, "nginx.conf")
         with open(conf, "w") as f:
             f.write(f"""daemon off; pid {folder}/nginx.pid; error_log {folder}/nginx.log; worker_processes 1;
 events {{ worker_connections 4096; }}
 http {{ access_log off; client_max_body_size 64m; keepalive_requests 1000000000; client_body_temp_path {folder}; proxy_temp_path {folder};
 fastcgi_temp_path {folder}; uwsgi_temp_path {folder}; scgi_temp_path {folder};
-server {{ listen 127.0.0.1:{self.port} backlog=4096; location / {{ return {status}; }} }} }}""")
+http2_max_concurrent_streams 256;
+server {{ listen 127.0.0.1:{self.port} backlog=4096; listen 127.0.0.1:{self.h2_port} http2 backlog=4096; location / {{ return {status}; }} }} }}""")
         self.process = subprocess.Popen(["nginx", "-c", conf, "-p", folder], stderr=subprocess.DEVNULL)
         wait_port(self.port)
 
@@ -102,8 +103,8 @@ class Relay:
         db.close()
 
 
-def dest(name, port, extra=""):
-    return (f"  {name}: {{ http: {{ url: \"http://127.0.0.1:{port}/\" }}, allow: [127.0.0.0/8], "
+def dest(name, port, extra="", http=""):
+    return (f"  {name}: {{ http: {{ url: \"http://127.0.0.1:{port}/\"{http} }}, allow: [127.0.0.0/8], "
             f"breaker: off{extra} }}\n")
 
 
@@ -143,6 +144,30 @@ def throughput(args, folder):
         print(f"HTTP to nginx, sent rows kept {retention:>3}: {rate:8.0f}/s   wrk {limit:8.0f}/s   "
               f"ratio {rate / limit:.2f}   CPU {cpu / args.rows * 1e6:.0f} us/message   peak RSS {relay.rss_mb('VmHWM'):.1f} MB")
         relay.stop()
+    nginx.stop()
+
+
+@in_folder
+def http2(args, folder):
+    """HTTP/2 by prior knowledge against HTTP/1.1, to the same nginx, in turns; the median of three."""
+    nginx = Nginx(folder)
+    for concurrency in (64, 256):
+        rates, cpus = {1: [], 2: []}, {1: [], 2: []}
+        for _ in range(3):
+            for version, port in ((1, nginx.port), (2, nginx.h2_port)):
+                sub = tempfile.mkdtemp(dir=folder)
+                relay = Relay(args.hikyaku, sub, "retention: { sent: 0s }\ndestinations:\n" +
+                              dest("sink", port, f", limits: {{ concurrency: {concurrency} }}", f", version: {version}"))
+                relay.fill(args.rows)
+                start = time.monotonic()
+                relay.start()
+                relay.drained()
+                rates[version].append(args.rows / (time.monotonic() - start))
+                cpus[version].append(relay.cpu_s() / args.rows * 1e6)
+                relay.stop()
+        one, two = statistics.median(rates[1]), statistics.median(rates[2])
+        print(f"{concurrency} in flight: HTTP/1.1 {one:8.0f}/s, {statistics.median(cpus[1]):.1f} us CPU/message   "
+              f"HTTP/2 {two:8.0f}/s, {statistics.median(cpus[2]):.1f} us   ratio {two / one:.2f}")
     nginx.stop()
 
 
@@ -327,7 +352,7 @@ def isolation(args, folder):
     server.shutdown()
 
 
-BENCHES = {"drain": drain, "throughput": throughput, "memory": memory, "latency": latency, "inserts": inserts_while_draining,
+BENCHES = {"drain": drain, "throughput": throughput, "http2": http2, "memory": memory, "latency": latency, "inserts": inserts_while_draining,
            "isolation": isolation}
 
 

@@ -160,3 +160,11 @@ const char *hk_url_show(struct hk_str url, char out[HK_URL_SHOWN_MAX])
     out[w.len] = '\0';
     return out;
 }
+
+bool hk_url_is_localhost(struct hk_str host)
+{
+    static const char name[] = ".localhost";
+    size_t n = sizeof name - 1;
+    return hk_str_eqi(host, hk_str_of(name + 1)) ||
+           (host.len > n && hk_str_eqi((struct hk_str){host.ptr + host.len - n, n}, hk_str_of(name)));
+}

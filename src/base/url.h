@@ -5,6 +5,7 @@
 #ifndef HK_BASE_URL_H
 #define HK_BASE_URL_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include <hikyaku/facts.h>
@@ -16,6 +17,9 @@ const char *hk_url_show(struct hk_str url, char out[HK_URL_SHOWN_MAX]);
 
 /* The host of http://host:port/…, without port and brackets; empty when there is none. For URLs that were checked. */
 struct hk_str hk_url_host(struct hk_str url);
+
+/* "localhost" and the names below it: nobody is asked for their addresses, an answer could only be wrong (RFC 6761). */
+bool hk_url_is_localhost(struct hk_str host);
 
 /* The next part of the URL that is not shown, without what parts it from others; `*at` is 0 at first. {NULL, 0}: no more. */
 struct hk_str hk_url_hidden(struct hk_str url, size_t *at);

@@ -271,6 +271,20 @@ static void check_batch(struct hk_walk *walk, const struct hk_yaml_node *node,
     check_batch_headers(walk, hk_yaml_get(node, "headers"));
 }
 
+/* Our own HTTP/2 goes to one host, which it connects to itself. */
+static void check_version(struct hk_walk *walk, const struct hk_yaml_node *node,
+                          const struct hk_conf_http *http)
+{
+    if (http->version != 2)
+        return;
+    if (http->socket)
+        hk_walk_error(walk, hk_walk_at(walk, node, "version"),
+                      "\"version: 2\" cannot be used with \"socket\"");
+    if (http->url && (strcmp(http->url, "message") == 0 || strchr(http->url, '{')))
+        hk_walk_error(walk, hk_walk_at(walk, node, "version"),
+                      "\"version: 2\" needs a URL that is the same for all messages");
+}
+
 void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *section)
 {
     const struct hk_conf_http *http = section;
@@ -285,6 +299,7 @@ void hk_check_http(struct hk_walk *walk, const struct hk_yaml_node *node, void *
         hk_walk_warn(walk, auth->key_at, "credentials go out unencrypted: the URL is http, not https");
     check_socket(walk, node, http);
     check_batch(walk, node, http);
+    check_version(walk, node, http);
     if (http->pins.n && http->url &&
         !hk_str_eqi((struct hk_str){http->url, strlen(http->url) < 6 ? 0 : 6}, hk_str_of("https:")))
         hk_walk_error(walk, hk_walk_at(walk, node, "pin"), "\"pin\" needs an https:// URL");

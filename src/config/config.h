@@ -231,6 +231,7 @@ struct hk_conf_http {
     const char *socket;       /* a socket in the file system that stands for host and port; NULL: none */
     enum hk_conf_compression compression;
     struct hk_conf_batch batch;
+    uint32_t version; /* of HTTP, 1 or 2; 0: not given */
 };
 
 /* Confirms everything and sends nothing: for benches and dry runs. */

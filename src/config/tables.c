@@ -464,6 +464,10 @@ static const struct hk_opt http_opts[HK_HTTP_NOPTS] = {
     [HK_HTTP_BATCH_OPT] = {"batch", HK_OPT_SECTION, AT(struct hk_conf_http, batch), .sub = &batch_table,
                            .otherwise = "one request for each message", .example = "100",
                            .help = "many messages in one request (docs/batches.md)"},
+    [HK_HTTP_VERSION_OPT] = {"version", HK_OPT_U32, AT(struct hk_conf_http, version), .min = 1, .max = 2,
+                             .otherwise = "1 for http, the newer one that both speak for https",
+                             .example = "2",
+                             .help = "of HTTP; 2: the receiver must speak HTTP/2, also on http"},
 };
 
 static const struct hk_opt_table http_table = {

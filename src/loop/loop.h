@@ -111,6 +111,9 @@ struct hk_address {
     uint32_t scope; /* of a link-local one; 0 = none */
 };
 
+/* The two addresses of localhost, in the order in which they are to be tried; returns how many. */
+size_t hk_loopbacks(struct hk_address *out);
+
 struct sockaddr;
 /* False: it is not one of the internet. */
 bool hk_address_of(const struct sockaddr *at, size_t len, struct hk_address *out);

@@ -13,11 +13,12 @@
 const struct hk_cidr loopback_allowed[2] = {{{127}, 8, false},
                                             {{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1}, 128, true}};
 
-bool by_libcurl;
+bool by_libcurl, by_h2;
 
 void choose_wire(int argc, char **argv)
 {
     by_libcurl = argc > 1 && strcmp(argv[1], "libcurl") == 0;
+    by_h2 = argc > 1 && strcmp(argv[1], "h2") == 0;
 }
 
 struct sent {
@@ -55,6 +56,8 @@ void client_open_http(struct client *c, const struct hk_http_options *options)
     struct hk_err err = {.code = HK_OK};
     struct hk_http_options o = *options;
     o.libcurl = by_libcurl;
+    if (by_h2)
+        o.version = 2;
     client_open_loop(c);
     enum hk_code rc = hk_http_open(c->loop, &o, &c->sink, &err);
     NOTE_IF(rc != HK_OK, "%s\n", err.message);

@@ -33,8 +33,9 @@ struct client {
     unsigned want, got;
 };
 
-/* The HTTP sink has two wires, our own and libcurl, and a suite runs once for each: `test_x`, `test_x libcurl`. */
-extern bool by_libcurl;
+/* The HTTP sink has three wires, our own HTTP/1.1, libcurl and our own HTTP/2, and a suite runs once for each: `test_x`,
+ * `test_x libcurl`, `test_x h2`. */
+extern bool by_libcurl, by_h2;
 void choose_wire(int argc, char **argv); /* from main */
 
 /* A message with everything in it; change what the test is about. */

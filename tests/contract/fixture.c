@@ -25,8 +25,12 @@ int end_with_certs(void **state)
 
 struct hk_http_options options_for(const char *url)
 {
-    return (struct hk_http_options){
-        .name = "billing", .url = url, .allow = loopback_allowed, .n_allow = 2, .libcurl = by_libcurl};
+    return (struct hk_http_options){.name = "billing",
+                                    .url = url,
+                                    .allow = loopback_allowed,
+                                    .n_allow = 2,
+                                    .libcurl = by_libcurl,
+                                    .version = by_h2 ? 2 : 0};
 }
 
 void url_of(char out[64], const struct server *server, const char *scheme, const char *host)

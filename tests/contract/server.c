@@ -17,6 +17,8 @@
 
 #include <openssl/ssl.h>
 
+#include "client.h"
+#include "h2_gate.h"
 #include "server.h"
 
 #define REQUEST_MAX ((size_t)4 * 1024 * 1024)
@@ -27,6 +29,7 @@ struct conn {
     SSL *ssl;
     char *buf; /* read and not yet used */
     size_t len;
+    struct h2_gate *gate; /* NULL: what comes is what the script reads */
     pthread_t thread;
     struct conn *next;
     bool done;
@@ -44,6 +47,7 @@ struct server {
     char *last;
     size_t last_len;
     char *given;
+    bool gated;
     bool stop;
 };
 
@@ -69,7 +73,7 @@ static void sleep_ms(size_t ms)
 
 /* ---- bytes ---- */
 
-static bool put(struct conn *c, const char *bytes, size_t len)
+static bool put_raw(struct conn *c, const char *bytes, size_t len)
 {
     while (len > 0) {
         ssize_t n = c->ssl ? SSL_write(c->ssl, bytes, (int)len) : send(c->fd, bytes, len, MSG_NOSIGNAL);
@@ -87,27 +91,73 @@ static bool put(struct conn *c, const char *bytes, size_t len)
     return true;
 }
 
+static bool put(struct conn *c, const char *bytes, size_t len)
+{
+    return c->gate ? h2_gate_answer(c->gate, bytes, len) : put_raw(c, bytes, len);
+}
+
+static void take(struct conn *c, const char *bytes, size_t len)
+{
+    size_t room = REQUEST_MAX - c->len, n = len < room ? len : room;
+    memcpy(c->buf + c->len, bytes, n);
+    c->len += n;
+}
+
 /* Adds to buf; false at the end of the stream or when the server stops. */
 static bool get(struct conn *c)
 {
+    char bytes[65536];
     while (!stopping(c->server)) {
         struct pollfd p = {.fd = c->fd, .events = POLLIN};
         if (!(c->ssl && SSL_pending(c->ssl)) && poll(&p, 1, 20) == 0)
             continue;
         if (c->len == REQUEST_MAX)
             return false;
-        size_t room = REQUEST_MAX - c->len < 65536 ? REQUEST_MAX - c->len : 65536;
-        ssize_t n =
-            c->ssl ? SSL_read(c->ssl, c->buf + c->len, (int)room) : recv(c->fd, c->buf + c->len, room, 0);
+        size_t room = REQUEST_MAX - c->len < sizeof bytes ? REQUEST_MAX - c->len : sizeof bytes;
+        ssize_t n = c->ssl ? SSL_read(c->ssl, bytes, (int)room) : recv(c->fd, bytes, room, 0);
         if (n <= 0)
             return false;
-        c->len += (size_t)n;
+        if (!c->gate)
+            take(c, bytes, (size_t)n);
+        else if (!h2_gate_came(c->gate, bytes, (size_t)n))
+            return false;
         pthread_mutex_lock(&c->server->lock);
         c->server->got += (size_t)n;
         pthread_mutex_unlock(&c->server->lock);
         return true;
     }
     return false;
+}
+
+static bool write_frames(void *arg, const char *bytes, size_t len)
+{
+    return put_raw(arg, bytes, len);
+}
+
+static void take_text(void *arg, const char *bytes, size_t len)
+{
+    take(arg, bytes, len);
+}
+
+static void count_request(void *arg)
+{
+    struct conn *c = arg;
+    pthread_mutex_lock(&c->server->lock);
+    c->server->n_requests++;
+    pthread_mutex_unlock(&c->server->lock);
+}
+
+static bool read_frames(void *arg)
+{
+    return get(arg);
+}
+
+static void open_gate(struct conn *c)
+{
+    const struct h2_gate_calls calls = {
+        .write = write_frames, .text = take_text, .asked = count_request, .read = read_frames, .arg = c};
+    if (c->server->gated && c->server->steps[0].op != OP_GARBAGE)
+        c->gate = h2_gate_new(&calls);
 }
 
 static void use(struct conn *c, size_t n)
@@ -159,7 +209,7 @@ static bool read_request(struct conn *c)
         if (head && c->len >= whole) {
             struct server *s = c->server;
             pthread_mutex_lock(&s->lock);
-            s->n_requests++;
+            s->n_requests += !c->gate; /* which counts by itself */
             s->last_len = whole;
             memcpy(s->last, c->buf, whole);
             pthread_mutex_unlock(&s->lock);
@@ -210,10 +260,10 @@ static bool repeat(struct conn *c, const char *text, size_t times)
     return true;
 }
 
-static bool endless(struct conn *c, const char *text, size_t max_mib)
+static bool endless(struct conn *c, const char *text, size_t len, size_t max_mib)
 {
     char block[16384];
-    size_t len = strlen(text), n = 0;
+    size_t n = 0;
     while (n + len <= sizeof block) {
         memcpy(block + n, text, len);
         n += len;
@@ -287,7 +337,9 @@ static bool run_step(struct conn *c, const struct step *s)
     case OP_REPEAT:
         return repeat(c, s->text, s->n);
     case OP_ENDLESS:
-        return endless(c, s->text, s->n ? s->n : 1024);
+        return endless(c, s->text, strlen(s->text), s->n ? s->n : 1024);
+    case OP_FLOOD:
+        return endless(c, s->text, s->n, 1024);
     case OP_DRIP:
         return drip(c, s->text, s->n);
     case OP_SLEEP:
@@ -329,6 +381,7 @@ static void *conn_main(void *arg)
     (void)setsockopt(c->fd, SOL_SOCKET, SO_SNDTIMEO, &tv, sizeof tv);
     (void)setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &(int){1}, sizeof(int));
     if (start_tls(c)) {
+        open_gate(c);
         const struct step *s = c->server->steps;
         while (!stopping(c->server) && run_step(c, s))
             s = s->op == OP_AGAIN ? c->server->steps : s + 1;
@@ -339,6 +392,7 @@ static void *conn_main(void *arg)
     }
     (void)close(c->fd);
     count_done(c);
+    h2_gate_free(c->gate);
     free(c->buf);
     return NULL;
 }
@@ -418,7 +472,7 @@ static void harden(SSL_CTX *ctx, const struct server_tls *tls)
         die("TLS version");
     if (tls->ciphers && SSL_CTX_set_cipher_list(ctx, tls->ciphers) != 1)
         die("ciphers");
-    if (tls->h2)
+    if (tls->h2 || by_h2)
         SSL_CTX_set_alpn_select_cb(ctx, choose_h2, NULL);
     if (tls->client_ca) {
         if (SSL_CTX_load_verify_locations(ctx, tls->client_ca, NULL) != 1)
@@ -433,6 +487,7 @@ struct server *server_start_at(const char *ip, const struct step *steps, const s
     if (!server || !(server->last = malloc(REQUEST_MAX)))
         die("malloc");
     server->steps = steps;
+    server->gated = by_h2 && !(tls && tls->h2);
     server->fd = listen_at(ip, &server->port);
     if (server->fd < 0) {
         free(server->last);

@@ -17,6 +17,7 @@ enum op {
     OP_SEND,    /* send the text (n bytes when given) */
     OP_REPEAT,  /* send the text n times */
     OP_ENDLESS, /* send the text until the other side is gone, at most n MiB */
+    OP_FLOOD,   /* send the n bytes until the other side is gone, at most 1 GiB */
     OP_DRIP,    /* send the text byte by byte, n ms apart */
     OP_SLEEP,   /* n ms */
     OP_HOLD,    /* wait until the other side is gone */
@@ -42,6 +43,8 @@ struct server_tls {
 };
 
 struct server;
+
+/* With by_h2 (client.h) connections speak HTTP/2, and scripts do not notice (h2_gate.h); but not where `h2` is said of the TLS. */
 
 struct server *server_start(const struct step *steps, const struct server_tls *tls);
 /* As above, bound to an address of 127.0.0.0/8 or "::1". NULL when that address is not there. */

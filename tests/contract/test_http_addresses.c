@@ -472,8 +472,12 @@ static void add_try(struct tries *t, const char *url, const struct hk_cidr *allo
 {
     assert_true(t->n < TRIES_MAX);
     struct try *one = &t->all[t->n++];
-    struct hk_http_options options = {
-        .name = "x", .url = one->url, .allow = allow, .n_allow = n_allow, .libcurl = by_libcurl};
+    struct hk_http_options options = {.name = "x",
+                                      .url = one->url,
+                                      .allow = allow,
+                                      .n_allow = n_allow,
+                                      .libcurl = by_libcurl,
+                                      .version = by_h2 ? 2 : 0};
     (void)snprintf(one->url, sizeof one->url, "%s", url);
     if (hk_http_open(t->client.loop, &options, &one->sink, NULL) != HK_OK)
         one->sink = NULL;

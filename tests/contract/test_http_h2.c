@@ -8,11 +8,12 @@
 #include <unistd.h>
 
 #include "fixture.h"
+#include "frames.h"
 #include "ports.h"
 
 static struct {
     char dir[64], conf[96];
-    int port;
+    int port, plain_port;
     pid_t pid;
 } nginx;
 
@@ -24,6 +25,7 @@ static void write_conf(void)
     assert_non_null(mkdtemp(nginx.dir));
     (void)snprintf(nginx.conf, sizeof nginx.conf, "%s/nginx.conf", nginx.dir);
     nginx.port = free_port();
+    nginx.plain_port = free_port();
     FILE *f = fopen(nginx.conf, "w");
     assert_non_null(f);
     (void)fprintf(
@@ -38,9 +40,12 @@ static void write_conf(void)
         "add_header X-Conn $connection always; add_header X-Proto $server_protocol always;\n"
         "location /early { return 204; }\n"
         "location /cut { proxy_pass http://cut; proxy_http_version 1.1; proxy_set_header Connection ''; }\n"
+        "location / { proxy_pass http://back; proxy_http_version 1.1; proxy_set_header Connection ''; } }\n"
+        "server { listen 127.0.0.1:%d http2; keepalive_requests 20; http2_max_concurrent_streams 8;\n"
+        "add_header X-Conn $connection always; add_header X-Proto $server_protocol always;\n"
         "location / { proxy_pass http://back; proxy_http_version 1.1; proxy_set_header Connection ''; } } }\n",
         nginx.dir, nginx.dir, nginx.dir, nginx.dir, nginx.dir, nginx.dir, server_port(backend),
-        server_port(cutter), nginx.port, certs.good, certs.key);
+        server_port(cutter), nginx.port, certs.good, certs.key, nginx.plain_port);
     (void)fclose(f);
 }
 
@@ -71,8 +76,11 @@ static int make_all(void **state)
     (void)begin_with_certs(state);
     static const struct step cuts[8] = {
         {OP_REQUEST}, {OP_SEND, "HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\nabc"}, {OP_END}};
+    bool h2 = by_h2;
+    by_h2 = false; /* nginx speaks HTTP/1.1 to them */
     backend = server_start(polite, NULL);
     cutter = server_start(cuts, NULL);
+    by_h2 = h2;
     if (!start_nginx())
         nginx.pid = 0;
     return 0;
@@ -97,12 +105,10 @@ enum {
     AT_ONCE = 64
 };
 
-static void run_many(const char *path, size_t payload_bytes, struct outcome *got)
+static void run_many_at(const char *url, size_t payload_bytes, struct outcome *got)
 {
     if (nginx.pid <= 0)
         skip();
-    char url[96];
-    (void)snprintf(url, sizeof url, "https://localhost:%d%s", nginx.port, path);
     struct hk_http_options options = options_for(url);
     options.ca_file = certs.ca;
     struct client client;
@@ -116,6 +122,13 @@ static void run_many(const char *path, size_t payload_bytes, struct outcome *got
     }
     free(payload);
     client_close(&client);
+}
+
+static void run_many(const char *path, size_t payload_bytes, struct outcome *got)
+{
+    char url[96];
+    (void)snprintf(url, sizeof url, "https://localhost:%d%s", nginx.port, path);
+    run_many_at(url, payload_bytes, got);
 }
 
 static void requests_share_one_connection(void **state)
@@ -181,24 +194,6 @@ static void a_message_whose_answer_is_cut_off_arrives_once(void **state)
 
 /* ---- frames ---- */
 
-#define FRAME(n, type, flags, stream) "\0\0" n type flags "\0\0\0" stream
-#define SETTINGS                      FRAME("\0", "\4", "\0", "\0")
-#define GOAWAY(error)                 FRAME("\x8", "\7", "\0", "\0") "\0\0\0\1\0\0\0" error
-#define RST(error)                    FRAME("\4", "\3", "\0", "\1") "\0\0\0" error
-#define DATA                          FRAME("\3", "\0", "\0", "\1") "abc"
-#define BLOCK(status)                 FRAME("\1", "\1", "\4", "\1") status
-#define BLOCK_END(status)             FRAME("\1", "\1", "\5", "\1") status
-#define BLOCK_PART(status)            FRAME("\1", "\1", "\0", "\1") status
-#define HINTS                                                                                                \
-    FRAME("\5", "\1", "\4", "\1")                                                                            \
-    "\x8\3"                                                                                                  \
-    "103"
-#define S200        "\x88"
-#define S204        "\x89"
-#define S400        "\x8c"
-#define S500        "\x8e"
-#define BYTES(text) text, sizeof(text) - 1
-
 /* What a stream may end with, all of it in one piece. */
 static void a_status_that_came_whole_decides(void **state)
 {
@@ -260,13 +255,38 @@ static void a_status_that_came_whole_decides(void **state)
     assert_int_equal(wrong, 0);
 }
 
-int main(void)
+/* nginx ends a connection after 20 requests, and lets 8 streams be open: what its GOAWAY leaves behind goes over the next one, and
+ * each message arrives once. Without TLS: by prior knowledge. */
+static void connections_that_go_away_lose_and_repeat_nothing(void **state)
 {
+    (void)state;
+    if (!by_h2) /* libcurl has no h2c */
+        return;
+    char url[96];
+    struct outcome *got = calloc(N, sizeof *got);
+    assert_non_null(got);
+    unsigned before = server_requests(backend);
+    (void)snprintf(url, sizeof url, "http://127.0.0.1:%d/hook", nginx.plain_port);
+    run_many_at(url, 30000, got);
+    for (int i = 0; i < N; i++) {
+        NOTE_IF(got[i].status != 200, "%d, %s: %s\n", got[i].status, hk_fault_name(got[i].fault),
+                got[i].error);
+        assert_int_equal(got[i].status, 200);
+        assert_non_null(strstr(got[i].response_headers, "\"x-proto\":\"HTTP/2.0\""));
+    }
+    assert_int_equal(server_requests(backend) - before, N);
+    free(got);
+}
+
+int main(int argc, char **argv)
+{
+    choose_wire(argc, argv);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_share_one_connection),
         cmocka_unit_test(the_status_counts_more_than_the_stream_error),
         cmocka_unit_test(a_message_whose_answer_is_cut_off_arrives_once),
         cmocka_unit_test(a_status_that_came_whole_decides),
+        cmocka_unit_test(connections_that_go_away_lose_and_repeat_nothing),
     };
     return cmocka_run_group_tests(tests, make_all, end_all);
 }

@@ -156,8 +156,11 @@ static void assert_line(const char *request, const char *line)
 {
     char text[512];
     (void)snprintf(text, sizeof text, "\r\n%s\r\n", line);
-    NOTE_IF(!strstr(request, text), "no line \"%s\" in\n%s\n", line, request);
-    assert_non_null(strstr(request, text));
+    /* HTTP/2 has names in lower case alone */
+    bool there =
+        by_h2 ? hk_str_containsi(hk_str_of(request), hk_str_of(text)) : strstr(request, text) != NULL;
+    NOTE_IF(!there, "no line \"%s\" in\n%s\n", line, request);
+    assert_true(there);
 }
 
 static void the_request_is_as_documented(void **state)
@@ -546,8 +549,9 @@ static void hints_and_headers_are_kept_within_bounds(void **state)
     assert_int_equal(got.status, 429);
     assert_string_equal(got.retry_after, "Wed, 21 Oct 2026 07:28:00 GMT");
     assert_int_equal(got.n_headers, 5);
-    assert_non_null(strstr(got.response_headers, "\"X-A\":\"1, 2\""));
-    assert_non_null(strstr(got.response_headers, "\"Set-Cookie\":\"***\""));
+    assert_non_null(strstr(got.response_headers, by_h2 ? "\"x-a\":\"1, 2\"" : "\"X-A\":\"1, 2\""));
+    assert_non_null(
+        strstr(got.response_headers, by_h2 ? "\"set-cookie\":\"***\"" : "\"Set-Cookie\":\"***\""));
     tear_down(&f);
     set_up(&f, flood, NULL, "127.0.0.1");
     client_open_http(&f.client, &f.options);

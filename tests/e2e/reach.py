@@ -18,7 +18,8 @@ import sys
 import threading
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-from support import Answer, Handler, Receiver, Server, Skip, World, run_tests, until
+from ports import free_port
+from support import BINARY, Answer, Handler, Receiver, Server, Skip, World, run_tests, until
 
 SYSTEM_PYTHON = "/usr/bin/python3"  # where Debian's python3-nacl lies
 try:
@@ -205,6 +206,61 @@ def a_socket_of_the_file_system_stands_for_the_host():
         finally:
             server.shutdown()
             server.server_close()
+
+
+class Nginx:
+    """Speaks HTTP/2 in plain and by TLS, says so to the receiver behind it, and ends each connection after 10 requests."""
+
+    def __init__(self, folder, receiver, certificate, key):
+        program = shutil.which("nginx") or shutil.which("/usr/sbin/nginx")
+        if not program:
+            raise Skip("nginx is not installed")
+        self.plain, self.tls = free_port(), free_port()
+        paths = " ".join(f"{name}_temp_path {folder}/{name};" for name in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi"))
+        conf = folder / "nginx.conf"
+        conf.write_text(f"""daemon off; master_process off; pid {folder}/nginx.pid; error_log stderr crit; events {{ }}
+http {{ access_log off; keepalive_requests 10; {paths} ssl_certificate {certificate}; ssl_certificate_key {key};
+server {{ listen 127.0.0.1:{self.plain} http2; listen 127.0.0.1:{self.tls} ssl http2;
+location / {{ proxy_pass {receiver.url("")}; proxy_set_header X-Protocol $server_protocol; }} }} }}""", encoding="ascii")
+        self.process = subprocess.Popen([program, "-p", str(folder), "-c", str(conf)])
+        until(lambda: (folder / "nginx.pid").exists() or self.process.poll() is not None, "nginx")
+
+    def close(self):
+        self.process.terminate()
+        self.process.wait()
+
+
+@test
+def http2_is_spoken_where_the_version_asks_for_it():
+    with open(BINARY, "rb") as program:
+        if b"libnghttp2.so" not in program.read():
+            raise Skip("this build has no HTTP/2 of its own")
+    with Wire(destinations=()) as w:
+        authority = Authority(w.folder)
+        nginx = Nginx(w.folder, w.receiver, *authority.issue("server", "server"))
+        try:
+            for name, http in {"plain": {"url": f"http://127.0.0.1:{nginx.plain}/plain", "version": 2},
+                               "tls": {"url": f"https://localhost:{nginx.tls}/tls", "ca_file": authority.ca, "version": 2},
+                               "old": {"url": f"https://localhost:{nginx.tls}/old", "ca_file": authority.ca, "version": 1},
+                               "deaf": {"url": w.receiver.url("deaf"), "version": 2}}.items():
+                w.config["destinations"][name] = w.destination(name, http=http)
+            w.config["policies"]["quick"] = {"max_attempts": 1}
+            w.write_config()
+            daemon = w.daemon().ready()
+            for name in ("plain", "tls", "old"):
+                for i in range(50):
+                    w.insert(destination=name, message_id=f"{name}-{i}")
+            w.insert(destination="deaf", message_id="deaf")
+            w.settled(sent=150, dead=1)
+            spoken = {name: {r.headers["x-protocol"] for r in w.receiver.arrived() if r.destination == name}
+                      for name in ("plain", "tls", "old")}
+            assert spoken == {"plain": {"HTTP/2.0"}, "tls": {"HTTP/2.0"}, "old": {"HTTP/1.1"}}, spoken
+            assert len(w.receiver.arrived()) == 150  # whatever nginx's GOAWAYs left behind came once
+            assert w.sql("SELECT max(attempts) FROM outbox_sent")[0][0] == 1
+            assert w.letters() == {"deaf": "PROTOCOL_ERROR"}
+            daemon.stop()
+        finally:
+            nginx.close()
 
 
 def v1(secret, request):

@@ -87,6 +87,18 @@ static void percent_signs_are_read(void **state)
     assert_memory_equal(out, "A", 1);
 }
 
+static void localhost_is_known_by_its_name(void **state)
+{
+    (void)state;
+    static const char *const yes[] = {"localhost", "LocalHost", "a.localhost", "a.b.LOCALHOST"};
+    static const char *const no[] = {
+        "", "host", "localhost.", "notlocalhost", ".localhost", "localhost.example", "127.0.0.1"};
+    for (size_t i = 0; i < COUNT(yes); i++)
+        assert_true(hk_url_is_localhost(hk_str_of(yes[i])));
+    for (size_t i = 0; i < COUNT(no); i++)
+        assert_false(hk_url_is_localhost(hk_str_of(no[i])));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -94,6 +106,7 @@ int main(void)
         cmocka_unit_test(hidden_parts_are_those_that_are_not_shown),
         cmocka_unit_test(a_long_url_is_cut),
         cmocka_unit_test(percent_signs_are_read),
+        cmocka_unit_test(localhost_is_known_by_its_name),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

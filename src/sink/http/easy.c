@@ -221,12 +221,12 @@ static bool set_strings(CURL *easy, const struct hk_http_sink *self)
 }
 
 /* HTTP/2 by ALPN only: libcurl before 8 cannot use an h2c connection twice. */
-static void set_version(CURL *easy, bool tls)
+static void set_version(CURL *easy, bool h2)
 {
     curl_easy_setopt(easy, CURLOPT_HTTP_VERSION,
-                     tls ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
+                     h2 ? (long)CURL_HTTP_VERSION_2TLS : (long)CURL_HTTP_VERSION_1_1);
     curl_easy_setopt(easy, CURLOPT_PIPEWAIT,
-                     tls ? 1L : 0L); /* else one connection for each parallel request */
+                     h2 ? 1L : 0L); /* else one connection for each parallel request */
 }
 
 /* Numbers and pointers: cannot fail with a libcurl that knows them, and hk_http_open has asked for its version. */
@@ -242,7 +242,7 @@ static void set_rules(CURL *easy, const struct hk_http_sink *self)
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYPEER, 1L);
     curl_easy_setopt(easy, CURLOPT_SSL_VERIFYHOST, 2L);
     curl_easy_setopt(easy, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2);
-    set_version(easy, self->tls);
+    set_version(easy, self->tls && self->version != 1);
     curl_easy_setopt(easy, CURLOPT_MAXLIFETIME_CONN,
                      (long)(self->max_age_ms / 1000 ? self->max_age_ms / 1000 : 1));
     curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
@@ -301,7 +301,7 @@ static bool set_target(struct hk_curl_transfer *c)
     curl_easy_setopt(c->easy, body ? CURLOPT_POST : CURLOPT_HTTPGET, 1L);
     if (strcmp(method, "HEAD") == 0)
         curl_easy_setopt(c->easy, CURLOPT_NOBODY, 1L);
-    set_version(c->easy, hk_http_is_tls(&c->t));
+    set_version(c->easy, hk_http_is_tls(&c->t) && c->t.self->version != 1);
     return curl_easy_setopt(c->easy, CURLOPT_URL, hk_http_url(&c->t)) == CURLE_OK &&
            curl_easy_setopt(c->easy, CURLOPT_CUSTOMREQUEST, method) == CURLE_OK;
 }

@@ -15,6 +15,7 @@
 
 #include "base/mem.h"
 #include "base/str.h"
+#include "base/url.h"
 #include "sink/http/h1.h"
 
 static struct hk_h1_transfer *h1_of(struct hk_http_transfer *t)
@@ -440,14 +441,6 @@ struct hk_http_sink *hk_h1_new(void)
     return &self->base;
 }
 
-static bool is_localhost(struct hk_str host)
-{
-    static const char name[] = ".localhost";
-    size_t n = sizeof name - 1;
-    return hk_str_eqi(host, hk_str_of(name + 1)) ||
-           (host.len > n && hk_str_eqi((struct hk_str){host.ptr + host.len - n, n}, hk_str_of(name)));
-}
-
 enum hk_code hk_h1_open(struct hk_http_sink *base, const char *host, uint16_t port, struct hk_err *err)
 {
     struct hk_h1_sink *self = (struct hk_h1_sink *)base;
@@ -460,10 +453,8 @@ enum hk_code hk_h1_open(struct hk_http_sink *base, const char *host, uint16_t po
         return hk_err_set(err, HK_NOMEM, "out of memory");
     if (hk_ip_parse(name, &self->addresses[0].ip)) {
         self->n_addresses = 1;
-    } else if (is_localhost(name)) { /* nobody is asked: an answer could only be wrong (RFC 6761) */
-        self->addresses[0].ip = (struct hk_ip){.addr = {[15] = 1}, .v6 = true};
-        self->addresses[1].ip = (struct hk_ip){.addr = {127, 0, 0, 1}};
-        self->n_addresses = 2;
+    } else if (hk_url_is_localhost(name)) {
+        self->n_addresses = hk_loopbacks(self->addresses);
     } else if (!hk_str_copy(self->host, sizeof self->host, name) || name.ptr[0] == '[') {
         return hk_err_set(err, HK_INVALID, "the url's host cannot be used");
     }

@@ -307,6 +307,8 @@ void hk_http_leave(struct hk_http_sink *self)
     hk_oauth_next(self);
     self->wire->next(self);
     dispatch(self);
+    if (self->wire->flush)
+        self->wire->flush(self);
     if (self->ended.first)
         hk_timer_start(self->soon, 0);
     if (--self->depth == 0 && self->closed)
@@ -575,9 +577,25 @@ void hk_http_discard(struct hk_sink *sink)
     http_close(sink);
 }
 
+/* Not from inside `done`: what is begun there goes out when all that ended was told. */
+static void http_flush(struct hk_sink *sink)
+{
+    struct hk_http_sink *self = (struct hk_http_sink *)sink;
+    if (!self->depth)
+        self->wire->flush(self);
+}
+
 const struct hk_sink_ops hk_http_ops = {
     .name = "http",
     .send = http_send,
+    .abort = http_abort,
+    .close = http_close,
+};
+
+const struct hk_sink_ops hk_http_flush_ops = {
+    .name = "http",
+    .send = http_send,
+    .flush = http_flush,
     .abort = http_abort,
     .close = http_close,
 };

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* The HTTP sink: one request for each delivery, signed as Standard Webhooks, over HTTP/1.1 or (TLS only) HTTP/2.
+/* The HTTP sink: one request for each delivery, signed as Standard Webhooks, over HTTP/1.1 or HTTP/2.
  * Addresses that are not of the public internet are refused unless allowed; redirects are never followed; answers are
  * read up to a bound and never decoded. Each sink has its own connections, so that policies and slowness do not mix. */
 #ifndef HK_SINK_HTTP_HTTP_H
@@ -89,6 +89,9 @@ struct hk_http_options {
     uint32_t max_connections;  /* [64] */
     uint32_t more_connections; /* beside those: for what is sent past a limit [0] */
     uint64_t max_connection_age_ms; /* then a new one is made, and the name resolved again [5 min] */
+    /* 1: HTTP/1.1 alone. 2: HTTP/2 by our own client, in plain by prior knowledge, by TLS if the server agrees (ALPN). 0: HTTP/1.1 in
+     * plain, and by TLS what libcurl and the server agree on. 2 not with from_message, a template, a proxy or a socket. */
+    unsigned version;
     bool
         libcurl; /* also for plain http://, which our own HTTP/1.1 does at a fifth of the cost: to compare them */
 };

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* What the files of the HTTP sink share. http.c is a delivery's life, the same for all; how a request travels is one of
- * two wires: libcurl (curl.c), or our own HTTP/1.1 (h1.c) for plain http://, which takes a fifth of the time. */
+ * three wires: our own HTTP/1.1 (h1.c) for plain http://, our own HTTP/2 (h2.c) where `version` asks for it, and libcurl
+ * (curl.c) for all else. */
 #ifndef HK_SINK_HTTP_IMPL_H
 #define HK_SINK_HTTP_IMPL_H
 
@@ -73,6 +74,8 @@ struct hk_http_wire {
     uint64_t (*sent)(const struct hk_http_transfer *t, bool *out_whole);
     /* It is being connected; returns when to look again, UINT64_MAX = no need. NULL: no need, ever. */
     uint64_t (*look)(struct hk_http_transfer *t, uint64_t now_ms);
+    /* What was begun in this round goes out. NULL: it is out already. */
+    void (*flush)(struct hk_http_sink *self);
     /* Frees the sink; nothing is in flight. Also one that was never opened as a whole. */
     void (*destroy)(struct hk_http_sink *self);
 };
@@ -88,6 +91,7 @@ struct hk_http_sink {
     struct hk_request_base base;
     char *url, *method, *ca_file, *cert_file, *key_file; /* url: NULL when messages name theirs */
     bool tls;                                            /* of `url` */
+    unsigned version;                                    /* of HTTP, as in the options */
     bool from_message;
     bool varies;               /* each request has a URL of its own, by its message or with fields of it */
     const char *pins, *socket; /* in `kept`; NULL: none. Pins as libcurl has them */
@@ -112,6 +116,7 @@ struct hk_http_sink {
 /* ---- http.c ---- */
 
 extern const struct hk_sink_ops hk_http_ops;
+extern const struct hk_sink_ops hk_http_flush_ops; /* for wires that have a flush */
 
 /* For a wire: what every callback from the loop begins and ends with. The sink may be gone afterwards. */
 void hk_http_enter(struct hk_http_sink *self);
@@ -165,6 +170,19 @@ enum hk_code hk_http_curl_open(struct hk_http_sink *self, struct hk_err *err) HK
 struct hk_http_sink *hk_h1_new(void); /* NULL: out of memory */
 /* `host` as in a URL, in brackets if IPv6. */
 enum hk_code hk_h1_open(struct hk_http_sink *self, const char *host, uint16_t port,
+                        struct hk_err *err) HK_MUSTCHECK;
+
+/* ---- h2.c ---- */
+
+struct hk_h2_target {
+    const char *host; /* as in a URL, in brackets if IPv6 */
+    uint16_t port;
+    const char *authority, *path; /* as they go out; `path` with the query */
+};
+
+struct hk_http_sink *hk_h2_new(void); /* NULL: out of memory */
+/* HK_UNSUPPORTED: this build has none. */
+enum hk_code hk_h2_open(struct hk_http_sink *self, const struct hk_h2_target *target,
                         struct hk_err *err) HK_MUSTCHECK;
 
 #endif

@@ -89,6 +89,7 @@ static enum hk_code open_http(const struct hk_conf_destination *conf, struct hk_
                                 .key_file = http->key_file,
                                 .cloudevents = http->cloudevents != HK_CLOUDEVENTS_NONE,
                                 .structured = http->cloudevents == HK_CLOUDEVENTS_STRUCTURED,
+                                .version = http->version,
                                 .gzip = http->compression == HK_CONF_COMPRESS_GZIP,
                                 .pins = http->pins.items,
                                 .n_pins = http->pins.n,

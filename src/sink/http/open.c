@@ -186,10 +186,10 @@ static bool made_of(const char *s, const char *others)
     return true;
 }
 
-/* Our own HTTP/1.1 does what is plain in every respect; the rest is libcurl's: TLS, zones, names beyond ASCII … */
+/* Our own clients do what is plain in every respect; the rest is libcurl's: zones, names beyond ASCII … */
 static bool is_plain(const struct target *u)
 {
-    if (u->tls || u->zone || !u->host || !u->path || !u->port)
+    if (u->zone || !u->host || !u->path || !u->port)
         return false;
     size_t len = strlen(u->host);
     bool name = len > 0 && len < 254 && u->host[len - 1] != '.' && made_of(u->host, ".-_");
@@ -198,12 +198,31 @@ static bool is_plain(const struct target *u)
            (!u->query || made_of(u->query, "!\"$%&'()*+,-./:;<=>?@[\\]^_`{|}~"));
 }
 
+enum wire {
+    WIRE_CURL = 0,
+    WIRE_H1,
+    WIRE_H2
+};
+
+static void add_authority(struct hk_buf *out, const struct target *u)
+{
+    bool usual = strcmp(u->port, u->tls ? "443" : "80") == 0;
+    (void)hk_buf_addf(out, "%s%s%s", u->host, usual ? "" : ":", usual ? "" : u->port);
+}
+
+static void add_path(struct hk_buf *out, const struct target *u)
+{
+    (void)hk_buf_addf(out, "%s%s%s", u->path, u->query ? "?" : "", u->query ? u->query : "");
+}
+
 /* What our own HTTP/1.1 begins every request with. */
 static void add_start(struct hk_buf *out, const char *method, const struct target *u)
 {
-    bool usual = strcmp(u->port, "80") == 0;
-    (void)hk_buf_addf(out, "%s %s%s%s HTTP/1.1\r\nHost: %s%s%s\r\n", method, u->path, u->query ? "?" : "",
-                      u->query ? u->query : "", u->host, usual ? "" : ":", usual ? "" : u->port);
+    (void)hk_buf_addf(out, "%s ", method);
+    add_path(out, u);
+    hk_buf_adds(out, " HTTP/1.1\r\nHost: ");
+    add_authority(out, u);
+    hk_buf_adds(out, "\r\n");
 }
 
 /* ---- the whole ---- */
@@ -234,20 +253,42 @@ static enum hk_code check_libcurl(struct hk_err *err)
     return HK_OK;
 }
 
-/* `h1`: it is our own HTTP/1.1. */
-static enum hk_code open_wire(struct hk_http_sink *self, const struct target *u, bool h1, struct hk_err *err)
+static enum hk_code open_h2(struct hk_http_sink *self, const struct target *u, uint16_t port,
+                            struct hk_err *err)
+{
+    struct hk_buf authority, path;
+    hk_buf_init(&authority, START_MAX);
+    hk_buf_init(&path, START_MAX);
+    add_authority(&authority, u);
+    add_path(&path, u);
+    enum hk_code rc = hk_buf_status(&authority) != HK_OK ? hk_buf_status(&authority) : hk_buf_status(&path);
+    if (rc == HK_OK) {
+        const struct hk_h2_target target = {u->host, port, hk_buf_cstr(&authority), hk_buf_cstr(&path)};
+        rc = hk_h2_open(self, &target, err);
+    } else {
+        rc = rc == HK_NOMEM ? no_memory(err) : hk_err_set(err, HK_INVALID, "the url is too long");
+    }
+    hk_mem_wipe(path.data, path.len);
+    hk_buf_fini(&authority);
+    hk_buf_fini(&path);
+    return rc;
+}
+
+static enum hk_code open_wire(struct hk_http_sink *self, const struct target *u, enum wire wire,
+                              struct hk_err *err)
 {
     uint64_t port = 0;
-    if (!h1)
+    if (wire == WIRE_CURL)
         return hk_http_curl_open(self, err);
     enum hk_code rc = hk_parse_u64(hk_str_of(u->port), &port, NULL);
     if (rc != HK_OK || port > UINT16_MAX)
         return hk_err_set(err, HK_INVALID, "the url's port must be a number up to 65535");
-    return hk_h1_open(self, u->host, (uint16_t)port, err);
+    return wire == WIRE_H1 ? hk_h1_open(self, u->host, (uint16_t)port, err)
+                           : open_h2(self, u, (uint16_t)port, err);
 }
 
 static enum hk_code set_up(struct hk_http_sink *self, const struct hk_http_options *o, const struct target *u,
-                           bool h1, struct hk_err *err)
+                           enum wire wire, struct hk_err *err)
 {
     struct hk_buf start;
     hk_buf_init(&start, START_MAX);
@@ -255,7 +296,7 @@ static enum hk_code set_up(struct hk_http_sink *self, const struct hk_http_optio
     if (rc == HK_OK)
         rc = check_options(self, err);
     self->max_connections += o->more_connections;
-    if (rc == HK_OK && h1)
+    if (rc == HK_OK && wire == WIRE_H1)
         add_start(&start, self->method, u);
     if (rc == HK_OK && hk_buf_status(&start) != HK_OK)
         rc = hk_buf_status(&start) == HK_NOMEM ? no_memory(err)
@@ -266,12 +307,28 @@ static enum hk_code set_up(struct hk_http_sink *self, const struct hk_http_optio
                         hk_timer_new(self->loop, hk_http_on_clock, self, &self->clock) != HK_OK))
         rc = no_memory(err);
     if (rc == HK_OK)
-        rc = open_wire(self, u, h1, err);
+        rc = open_wire(self, u, wire, err);
     if (rc == HK_OK && o->oauth)
         rc = hk_oauth_new(self, o, &self->oauth, err);
     hk_secret_wipe(start.data, start.len); /* some carry a token in the path */
     hk_buf_fini(&start);
     return rc;
+}
+
+static const char not_for_h2[] =
+    "version 2 needs a url with an ASCII host and without fields of the message, and no proxy and no socket";
+
+static struct hk_http_sink *new_wire(enum wire wire)
+{
+    switch (wire) {
+    case WIRE_CURL:
+        break;
+    case WIRE_H1:
+        return hk_h1_new();
+    case WIRE_H2:
+        return hk_h2_new();
+    }
+    return hk_http_curl_new();
 }
 
 static enum hk_code open_sink(struct hk_loop *loop, const struct hk_http_options *o, const struct target *u,
@@ -281,16 +338,20 @@ static enum hk_code open_sink(struct hk_loop *loop, const struct hk_http_options
     if (proxied && (u->zone || !made_of(u->host, ".-_[]:")))
         return hk_err_set(err, HK_INVALID,
                           "behind a proxy the url's host must be an address or an ASCII name");
-    bool h1 = !o->libcurl && !proxied && !o->socket && is_plain(u) && !hk_url_is_template(o->url);
-    struct hk_http_sink *self = h1 ? hk_h1_new() : hk_http_curl_new();
+    bool plain = !proxied && !o->socket && is_plain(u) && !hk_url_is_template(o->url);
+    if (o->version == 2 && !plain)
+        return hk_err_set(err, HK_INVALID, "%s", not_for_h2);
+    enum wire wire = o->version == 2 ? WIRE_H2 : plain && !u->tls && !o->libcurl ? WIRE_H1 : WIRE_CURL;
+    struct hk_http_sink *self = new_wire(wire);
     if (!self)
         return no_memory(err);
-    self->sink.ops = &hk_http_ops;
+    self->sink.ops = self->wire->flush ? &hk_http_flush_ops : &hk_http_ops;
     self->loop = loop;
+    self->version = o->version;
     self->tls = u->tls;
     hk_buf_init(&self->shown_request, (size_t)512 * 1024);
     hk_buf_init(&self->shown_response, (size_t)64 * 1024);
-    enum hk_code rc = set_up(self, o, u, h1, err);
+    enum hk_code rc = set_up(self, o, u, wire, err);
     if (rc == HK_OK)
         *out_sink = &self->sink;
     else

@@ -45,7 +45,8 @@ static struct hk_kafka_options options_of(const struct hk_conf_destination *conf
 static enum hk_code try_files(const struct hk_kafka_options *o, struct hk_err *err)
 {
     struct hk_stream_tls *tls = NULL;
-    const struct hk_stream_tls_files files = {o->ca_file, o->cert_file, o->key_file};
+    const struct hk_stream_tls_files files = {
+        .ca_file = o->ca_file, .cert_file = o->cert_file, .key_file = o->key_file};
     if (!o->tls)
         return HK_OK;
     enum hk_code rc = hk_stream_tls_new(&files, &tls, err);

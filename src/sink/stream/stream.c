@@ -13,6 +13,7 @@
 #include "base/mem.h"
 #include "base/socket.h"
 #include "base/str.h"
+#include "base/url.h"
 #include "sink/stream/tls.h"
 
 enum {
@@ -246,6 +247,9 @@ static void look_up(struct hk_stream *s)
     if (hk_ip_parse(hk_str_of(s->host), &s->addresses[0].ip)) {
         s->n_addresses = 1;
         connect_next(s, HK_FAULT_NONE, 0);
+    } else if (hk_url_is_localhost(hk_str_of(s->host))) {
+        s->n_addresses = hk_loopbacks(s->addresses);
+        connect_next(s, HK_FAULT_NONE, 0);
     } else if (hk_lookup_new(s->loop, s->host, on_looked_up, s, &s->lookup, &err) != HK_OK) {
         fail(s, HK_FAULT_LOCAL, false, err.message);
     } else {
@@ -263,7 +267,9 @@ static void tls_failed(struct hk_stream *s, enum hk_tls_step step)
         return;
     }
     hk_tls_why(s->tls, text);
-    if (step == HK_TLS_UNTRUSTED)
+    if (step == HK_TLS_UNAGREED)
+        fail(s, HK_FAULT_PROTOCOL, false, text);
+    else if (step == HK_TLS_UNTRUSTED)
         fail(s, HK_FAULT_TLS_VERIFY, false, text);
     else
         fail(s, step == HK_TLS_CUT && s->phase == OPEN ? HK_FAULT_RESET : HK_FAULT_TLS, false, text);
@@ -318,6 +324,8 @@ static void write_out(struct hk_stream *s)
         s->out = NULL;
         s->out_room = 0;
     }
+    if (s->options.drained_late && s->out_len)
+        s->told_drained = false;
     if (s->phase == OPEN)
         set_watch(s);
 }
@@ -369,6 +377,8 @@ static void read_in(struct hk_stream *s)
         if (n == 0)
             return;
         s->options.calls->came(s->options.arg, (struct hk_str){room, n});
+        if (!s->tls && n < sizeof room) /* there was no more: the loop says when there is */
+            return;
     }
 }
 
@@ -554,7 +564,7 @@ enum hk_code hk_stream_write(struct hk_stream *s, const void *bytes, size_t len)
     if (len)
         memcpy(s->out + s->out_len, bytes, len);
     s->out_len += len;
-    s->told_drained = false;
+    s->told_drained = s->told_drained && s->options.drained_late;
     return HK_OK;
 }
 
@@ -562,6 +572,12 @@ void hk_stream_flush(struct hk_stream *s)
 {
     if (s->phase == OPEN && !s->closed)
         write_out(s);
+}
+
+bool hk_stream_is_quiet(const struct hk_stream *s)
+{
+    char byte;
+    return s->phase == OPEN && recv(s->fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) < 0 && errno == EAGAIN;
 }
 
 size_t hk_stream_pending(const struct hk_stream *s)

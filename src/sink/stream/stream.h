@@ -26,9 +26,12 @@ struct hk_stream_tls;
 struct hk_stream_tls_files {
     const char *ca_file;              /* NULL: the system's */
     const char *cert_file, *key_file; /* ours; key_file NULL: it is in the cert_file */
+    /* "sha256//…", parted by semicolons: the server's public key must be one of these, too. NULL: any. */
+    const char *pins;
+    const char *alpn; /* the protocol that the server must agree to, "h2"; NULL: none is asked for */
 };
 
-/* HK_INVALID names the file. */
+/* HK_INVALID names the file. `pins` and `alpn` are not copied. */
 enum hk_code hk_stream_tls_new(const struct hk_stream_tls_files *files, struct hk_stream_tls **out_tls,
                                struct hk_err *err) HK_MUSTCHECK;
 void hk_stream_tls_free(struct hk_stream_tls *tls); /* accepts NULL; streams that use it may still be open */
@@ -59,6 +62,7 @@ struct hk_stream_options {
     size_t n_allow;
     uint64_t connect_timeout_ms; /* name, TCP and TLS; 0 = 10 s */
     size_t max_pending_bytes;    /* written and not yet out; 0 = 64 MiB */
+    bool drained_late;           /* `drained` runs only after a flush that could not hand over all */
     const struct hk_stream_calls *calls;
     void *arg;
 };
@@ -75,6 +79,8 @@ void hk_stream_secure(struct hk_stream *stream, struct hk_stream_tls *tls);
 /* Keeps the bytes; they go out at the next hk_stream_flush, and then by themselves. HK_TOOBIG: max_pending_bytes. */
 enum hk_code hk_stream_write(struct hk_stream *stream, const void *bytes, size_t len) HK_MUSTCHECK;
 void hk_stream_flush(struct hk_stream *stream);
+/* Nothing lies there unread, and the other side has not ended it, as far as the system knows: asks it. */
+bool hk_stream_is_quiet(const struct hk_stream *stream);
 size_t hk_stream_pending(const struct hk_stream *stream);
 /* Of all bytes that were ever written, those that were handed to the system: what lies behind has not left us. */
 uint64_t hk_stream_sent(const struct hk_stream *stream);

@@ -13,8 +13,12 @@
 #include "base/str.h"
 #include "sink/stream/tls.h"
 
+#define PIN_KIND "sha256//"
+#define PIN_MAX  (sizeof PIN_KIND + 4 * ((EVP_MAX_MD_SIZE + 2) / 3))
+
 struct hk_stream_tls {
     SSL_CTX *ctx;
+    const char *pins, *alpn; /* NULL: none */
 };
 
 struct hk_tls_session {
@@ -22,6 +26,8 @@ struct hk_tls_session {
     int last_errno;
     unsigned long last_error; /* the first of OpenSSL's queue; 0 = none */
     bool open;                /* the handshake is done, and nothing has failed since */
+    const char *pins, *alpn;
+    const char *refused; /* why we did not go on after a handshake that was fine to OpenSSL */
 };
 
 /* ---- the files ---- */
@@ -53,6 +59,20 @@ static enum hk_code load(SSL_CTX *ctx, const struct hk_stream_tls_files *files, 
     return HK_OK;
 }
 
+/* As it goes over the wire: its length, then itself. */
+static bool ask_for(SSL_CTX *ctx, const char *protocol)
+{
+    unsigned char wire[32];
+    size_t n = protocol ? strlen(protocol) : 0;
+    if (!n)
+        return true;
+    if (n >= sizeof wire)
+        return false;
+    wire[0] = (unsigned char)n;
+    memcpy(wire + 1, protocol, n);
+    return SSL_CTX_set_alpn_protos(ctx, wire, (unsigned)n + 1) == 0; /* 0 is success, here alone */
+}
+
 enum hk_code hk_stream_tls_new(const struct hk_stream_tls_files *files, struct hk_stream_tls **out,
                                struct hk_err *err)
 {
@@ -67,7 +87,11 @@ enum hk_code hk_stream_tls_new(const struct hk_stream_tls_files *files, struct h
     SSL_CTX_set_verify(tls->ctx, SSL_VERIFY_PEER, NULL);
     (void)SSL_CTX_set_mode(tls->ctx, SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                                          SSL_MODE_RELEASE_BUFFERS);
+    tls->pins = files->pins;
+    tls->alpn = files->alpn;
     enum hk_code rc = load(tls->ctx, files, err);
+    if (rc == HK_OK && !ask_for(tls->ctx, files->alpn))
+        rc = hk_err_set(err, HK_NOMEM, "out of memory");
     if (rc == HK_OK)
         *out = tls;
     else
@@ -103,6 +127,8 @@ struct hk_tls_session *hk_tls_session_new(struct hk_stream_tls *tls, int fd, con
     struct hk_tls_session *s = hk_mem_zalloc(1, sizeof *s);
     if (!s)
         return NULL;
+    s->pins = tls->pins;
+    s->alpn = tls->alpn;
     s->ssl = SSL_new(tls->ctx);
     if (s->ssl && SSL_set_fd(s->ssl, fd) == 1 && expect(s->ssl, host))
         return s;
@@ -140,12 +166,67 @@ static enum hk_tls_step step_of(struct hk_tls_session *s, int rc, int saved_errn
     return HK_TLS_FAILED;
 }
 
+/* "sha256//" and the base64 of the digest of the public key, as libcurl has it; false: not to be had. */
+static bool name_key(const SSL *ssl, char out[PIN_MAX])
+{
+    unsigned char digest[EVP_MAX_MD_SIZE], *der = NULL;
+    unsigned n = 0;
+    X509 *cert = SSL_get1_peer_certificate(ssl);
+    int len = cert ? i2d_X509_PUBKEY(X509_get_X509_PUBKEY(cert), &der) : 0;
+    bool ok = len > 0 && EVP_Digest(der, (size_t)len, digest, &n, EVP_sha256(), NULL) == 1;
+    if (ok) {
+        memcpy(out, PIN_KIND, sizeof PIN_KIND);
+        (void)EVP_EncodeBlock((unsigned char *)out + sizeof PIN_KIND - 1, digest, (int)n);
+    }
+    OPENSSL_free(der);
+    X509_free(cert);
+    return ok;
+}
+
+static bool is_pinned(const struct hk_tls_session *s)
+{
+    char key[PIN_MAX];
+    if (!s->pins)
+        return true;
+    if (!name_key(s->ssl, key))
+        return false;
+    for (struct hk_str rest = hk_str_of(s->pins); rest.ptr;) {
+        if (hk_str_eq(hk_str_cut(&rest, ';'), hk_str_of(key)))
+            return true;
+    }
+    return false;
+}
+
+static bool is_agreed(const struct hk_tls_session *s)
+{
+    const unsigned char *chosen = NULL;
+    unsigned n = 0;
+    if (!s->alpn)
+        return true;
+    SSL_get0_alpn_selected(s->ssl, &chosen, &n);
+    return hk_str_eq((struct hk_str){(const char *)chosen, n}, hk_str_of(s->alpn));
+}
+
+static enum hk_tls_step refuse(struct hk_tls_session *s, enum hk_tls_step step, const char *why)
+{
+    s->open = false;
+    s->refused = why;
+    ERR_clear_error();
+    return step;
+}
+
 enum hk_tls_step hk_tls_handshake(struct hk_tls_session *s)
 {
     ERR_clear_error();
     int rc = SSL_connect(s->ssl), saved = errno;
     s->open = rc == 1;
-    return rc == 1 ? HK_TLS_DONE : step_of(s, rc, saved);
+    if (rc != 1)
+        return step_of(s, rc, saved);
+    if (!is_pinned(s))
+        return refuse(s, HK_TLS_UNTRUSTED, "the server's public key is none of the pinned ones");
+    if (!is_agreed(s))
+        return refuse(s, HK_TLS_UNAGREED, "the server does not offer the protocol that was asked for (ALPN)");
+    return HK_TLS_DONE;
 }
 
 enum hk_tls_step hk_tls_read(struct hk_tls_session *s, void *room, size_t len, size_t *out_len)
@@ -174,7 +255,9 @@ void hk_tls_goodbye(struct hk_tls_session *s)
 void hk_tls_why(const struct hk_tls_session *s, char out[HK_STREAM_ERROR_MAX])
 {
     long verify = SSL_get_verify_result(s->ssl);
-    const char *reason = s->last_error ? ERR_reason_error_string(s->last_error) : NULL;
+    const char *reason = s->refused      ? s->refused
+                         : s->last_error ? ERR_reason_error_string(s->last_error)
+                                         : NULL;
     if (verify != X509_V_OK)
         (void)snprintf(out, HK_STREAM_ERROR_MAX, "TLS: the certificate is not accepted: %s",
                        X509_verify_cert_error_string(verify));

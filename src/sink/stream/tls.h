@@ -15,6 +15,7 @@ enum hk_tls_step {
     HK_TLS_END,        /* close_notify */
     HK_TLS_CUT,        /* the connection ended without one */
     HK_TLS_UNTRUSTED,  /* the certificate was not accepted */
+    HK_TLS_UNAGREED,   /* the server does not speak the protocol that it was asked for */
     HK_TLS_FAILED
 };
 
