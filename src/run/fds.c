@@ -20,9 +20,9 @@ int hk_fds_send(int socket, char kind, const int *fds, size_t n)
                              .msg_iovlen = 1,
                              .msg_control = room.bytes,
                              .msg_controllen = CMSG_SPACE(sizeof(int) * n)};
-    if (n == 0 || n > HK_FDS_MAX)
+    struct cmsghdr *rights = CMSG_FIRSTHDR(&message); /* NULL: no room, so n is 0 */
+    if (!rights || n == 0 || n > HK_FDS_MAX)
         return EINVAL;
-    struct cmsghdr *rights = CMSG_FIRSTHDR(&message);
     rights->cmsg_level = SOL_SOCKET;
     rights->cmsg_type = SCM_RIGHTS;
     rights->cmsg_len = CMSG_LEN(sizeof(int) * n);
