@@ -3,6 +3,7 @@
 #ifndef HK_SINK_HTTP_BODY_H
 #define HK_SINK_HTTP_BODY_H
 
+#include "base/json.h"
 #include "sink/http/request.h"
 
 /* A URL is a template when one of these stands behind its host. */
@@ -18,5 +19,9 @@ enum hk_code hk_url_fill(const char *url, const char *destination, const struct 
 /* A whole CloudEvent (structured mode) around the payload: JSON as it is, byte by byte, all else as base64. HK_INVALID, HK_NOMEM. */
 enum hk_code hk_body_event(const char *source, const struct hk_message *msg, struct hk_buf *out,
                            struct hk_err *err) HK_MUSTCHECK;
+/* By its content type; without one it is. */
+bool hk_body_is_json(const struct hk_message *msg);
+/* Adds the payload as the member "data" of the object that is open (JSON, which the caller has checked), or as "data_base64". */
+void hk_body_put_data(struct hk_json *json, const struct hk_message *msg);
 
 #endif
