@@ -58,8 +58,8 @@ static void look_at_xml(struct hk_str body)
     struct hk_str rest = body, inner;
     char cut[8], whole[4096];
     while (hk_aws_xml_next(&rest, "member", &inner)) {
-        MUST(inner.ptr >= body.ptr && inner.ptr + inner.len <= body.ptr + body.len);
-        MUST(rest.ptr > inner.ptr && rest.ptr + rest.len == body.ptr + body.len);
+        MUST(inner.ptr > body.ptr && inner.ptr + inner.len <= rest.ptr); /* it goes forward */
+        MUST(rest.ptr + rest.len == body.ptr + body.len);
     }
     if (hk_aws_xml_text(body, "Message", whole, sizeof whole)) {
         MUST(hk_aws_xml_text(body, "Message", cut, sizeof cut));

@@ -11,7 +11,7 @@
 enum {
     REQUEST_MAX = 12 * 1024 * 1024, /* escaping makes six bytes of one */
     MADE_MAX = 4 * 1024 * 1024,
-    TOGETHER_MS = 1000 /* one request has one deadline: those of its messages are no further apart */
+    TOGETHER_MS = 10 /* one request has one deadline: those of its messages are no further apart */
 };
 
 #define EVENT_TYPE "application/cloudevents+json"

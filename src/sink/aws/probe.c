@@ -18,7 +18,7 @@ struct asking {
     char *out;
     struct hk_err *err;
     uint64_t end_ms;
-    bool ended;
+    bool running, ended;
     enum hk_code rc;
 };
 
@@ -26,7 +26,8 @@ static void end_asking(struct asking *a, enum hk_code rc)
 {
     a->rc = rc;
     a->ended = true;
-    hk_loop_stop(a->loop);
+    if (a->running)
+        hk_loop_stop(a->loop);
 }
 
 static enum hk_code say_refused(const struct asking *a, const struct hk_facts *facts)
@@ -100,6 +101,7 @@ static enum hk_code run(struct asking *a, const struct hk_aws_sink_options *o, u
     a->end_ms = hk_loop_now_ms(a->loop) + timeout_ms;
     hk_timer_start(a->clock, timeout_ms);
     on_ready(a);
+    a->running = true;
     if (!a->ended)
         hk_loop_run(a->loop);
     return a->rc;

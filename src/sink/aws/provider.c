@@ -128,7 +128,7 @@ static void judge_refusal(struct hk_aws_provider *p)
 static void judge_keys(struct hk_aws_provider *p)
 {
     struct hk_aws_keys keys;
-    struct hk_aws_error error;
+    struct hk_aws_error error = {.code = ""};
     char text[HK_ERR_MESSAGE_MAX];
     bool is_sts = p->question.step == HK_AWS_STEP_STS;
     memset(&keys, 0, sizeof keys);
