@@ -20,7 +20,7 @@ from support import run_tests, until
 
 TESTS = []
 MESSAGES = int(os.environ.get("MESSAGES", "10000"))
-KEYS = 100
+KEYS = 1000  # as many as may be under way: few and large requests
 
 
 def test(function):
@@ -76,7 +76,7 @@ FIELDS = {"message-id": "good", "event-type": "Order", "message-key": "k1", "cor
 
 @test
 def what_arrives_at_a_topic():
-    with AwsWorld(relay={"history": "all"}) as w:
+    with AwsWorld() as w:
         moto = Moto(w, plain={}, ordered={"FifoQueue": "true"})
         arn = topic_of(moto, "plain", "plain")
         fifo = topic_of(moto, "ordered.fifo", "ordered.fifo", FifoTopic="true")
@@ -111,8 +111,8 @@ def what_arrives_at_a_topic():
             seen[m["Attributes"]["MessageGroupId"]].append(int(m["Body"]))
             assert m["Attributes"]["MessageDeduplicationId"] == f"o-{int(m['Body']):02d}", m
         assert dict(seen) == {hashlib.sha256(f"k {k}".encode()).hexdigest(): list(range(k, 24, 4)) for k in range(4)}, seen
-        said = json.loads(w.hikyaku("messages", "show", "o-00", "--json"))
-        assert "MessageId" in json.dumps(said) and fifo in json.dumps(said) and "wJalrXUtnFEMI" not in json.dumps(said) + relay.log(), said
+        said = w.hikyaku("dead", "show", "missing", "--json") + w.hikyaku("messages", "show", "o-00", "--json")
+        assert "nowhere" in said and "topic_arn" in said and "wJalrXUtnFEMI" not in said + relay.log(), said
         relay.stop()
         said = w.try_hikyaku("doctor")[1]
         assert "the topic is there, with 1 confirmed subscriptions" in said and "NotFound" in said, said
@@ -122,7 +122,7 @@ def what_arrives_at_a_topic():
 
 @test
 def what_arrives_on_a_bus():
-    with AwsWorld(relay={"history": "all"}) as w:
+    with AwsWorld() as w:
         moto = Moto(w, seen={})
         bus_of(moto, "jobs", "seen")
         here = {"event_bus": "jobs", "endpoint": f"http://127.0.0.1:{moto.port}"}
@@ -147,8 +147,6 @@ def what_arrives_on_a_bus():
         w.is_dead_of("untyped", "VALIDATION_ERROR", "event_type")
         w.insert("payload", "Order", message_id="huge", payload='{"a":"' + "x" * 262144 + '"}')
         w.is_dead_of("huge", "PAYLOAD_TOO_LARGE", "EventBridge takes")
-        shown = json.loads(w.hikyaku("messages", "show", "good", "--json"))
-        assert "EventId" in json.dumps(shown) and "com.example.shop" in json.dumps(shown), shown
         relay.stop()
         w.at("eventbridge", "missing", **{**here, "event_bus": "nowhere"})
         said = w.try_hikyaku("doctor")[1]
@@ -159,7 +157,7 @@ def what_arrives_on_a_bus():
 
 @test
 def what_arrives_in_a_stream():
-    with AwsWorld(relay={"history": "all"}) as w:
+    with AwsWorld() as w:
         moto = Moto(w)
         stream_of(moto, "jobs", shards=2)
         here = {"stream": "jobs", "endpoint": f"http://127.0.0.1:{moto.port}"}
@@ -179,8 +177,8 @@ def what_arrives_in_a_stream():
         w.is_dead_of("missing", "BROKER_REFUSED", "ResourceNotFoundException")
         w.insert("payload", "Order", message_id="huge", payload='"' + "x" * ((1 << 20) - 2) + '"')
         w.is_dead_of("huge", "PAYLOAD_TOO_LARGE", "Kinesis takes")
-        shown = json.dumps(json.loads(w.hikyaku("messages", "show", "good", "--json")))
-        assert "ShardId shardId-" in shown and "SequenceNumber" in shown and "PartitionKey" in shown, shown
+        shown = w.hikyaku("dead", "show", "missing", "--json")
+        assert "nowhere" in shown and "PartitionKey" in shown, shown
         relay.stop()
         said = w.try_hikyaku("doctor")[1]
         assert "the stream is there, and is ACTIVE" in said and "ResourceNotFound" in said, said
@@ -235,11 +233,13 @@ class Cutter:
 def a_stream_keeps_each_key_in_order_through_kills_and_cuts():
     seed = int(os.environ.get("SEED", random.randrange(1 << 30)))
     print(f"# SEED={seed}")
-    with AwsWorld(event_log=True) as w:
+    with AwsWorld(event_log=True, relay={"concurrency": KEYS}) as w:
         moto = Moto(w, threads=False)
         stream_of(moto, "jobs", shards=2)
-        cutter = Cutter(moto.port, random.Random(seed), 60)
+        cutter = Cutter(moto.port, random.Random(seed), 25)
         w.at("kinesis", "jobs", order="key", policy="hard", stream="jobs", body="payload", endpoint=cutter.url)
+        w.config["destinations"]["jobs"]["limits"] = {"concurrency": KEYS}
+        w.write_config()
         db = w.connect()
         db.execute("BEGIN IMMEDIATE")
         for i in range(MESSAGES):
