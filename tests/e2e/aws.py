@@ -230,7 +230,7 @@ def another_server_with_the_limits_of_sqs():
         db.close()
         relay = w.start().ready()
         w.is_sent(*(f"j-{i}" for i in range(200)), *(f"o-{i:02d}" for i in range(100)), "large")
-        w.is_dead_of("missing", "BROKER_REFUSED", "NonExistentQueue")
+        w.is_dead_of("missing", "BROKER_REFUSED", "QueueDoesNotExist")
         bodies = [json.loads(m["Body"]) for m in mq.drain("jobs")]
         assert sorted(b["n"] for b in bodies if isinstance(b, dict)) == list(range(200)) and len(bodies) == 201
         seen = collections.defaultdict(list)
