@@ -40,8 +40,25 @@ def python():
     return clients.folder_of("aws-python", (wanted + sys.version + sys.executable).encode(), make) / "bin/python"
 
 
-# moto's Kinesis says itself that it is not safe for concurrency: it writes one record over another.
-ONE_BY_ONE = "import sys, moto.server as m; run = m.run_simple; m.run_simple = lambda *a, **k: run(*a, **{**k, 'threaded': False}); m.main(sys.argv[1:])"
+# moto's Kinesis says itself that it is not safe for concurrency: it writes one record over another. Whole requests go in one by one.
+ONE_BY_ONE = """
+import io, sys, threading
+import moto.server as m
+run, lock = m.run_simple, threading.Lock()
+
+def one_by_one(app):
+    def call(environ, start_response):
+        wanted = int(environ.get("CONTENT_LENGTH") or 0)
+        body = environ["wsgi.input"].read(wanted)
+        if len(body) < wanted:
+            raise OSError("cut off")
+        environ["wsgi.input"] = io.BytesIO(body)
+        with lock:
+            return list(app(environ, start_response))
+    return call
+m.run_simple = lambda host, port, app, **more: run(host, port, one_by_one(app), **more)
+m.main(sys.argv[1:])
+"""
 
 
 class Moto:
