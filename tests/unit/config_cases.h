@@ -414,7 +414,7 @@ static const struct {
      "    breaker: [5]\n",
      "4:14: \"breaker\" must be off, or a mapping such as { failures: 5, window: 30s, open: 10s }, not a list\n"},
     {"destination without a sink", "destinations: { d: { policy: standard } }\n",
-     "1:17: destination \"d\" needs \"http\" or \"null\" or \"amqp\" or \"nats\" or \"redis\" or \"mqtt\" or \"kafka\" or \"sqs\", for example http: { url: https://billing.example/hooks }\n"},
+     "1:17: destination \"d\" needs \"http\" or \"null\" or \"amqp\" or \"nats\" or \"redis\" or \"mqtt\" or \"kafka\" or \"sqs\" or \"sns\" or \"eventbridge\" or \"kinesis\", for example http: { url: https://billing.example/hooks }\n"},
     {"sqs without a region", "destinations: { d: { sqs: { queue_url: \"https://sqs.example/1/q\" } } }\n",
      "1:22: sqs of destination \"d\" needs \"region\", for example region: ap-northeast-1\n"},
     {"sqs with half a key",

@@ -52,7 +52,7 @@ struct hk_http_options {
     const char *name; /* the destination's, for messages ["http"] */
     const char *
         url; /* http:// or https://, no user, no fragment; fields of the message may stand in it (body.h); NULL with from_message */
-    const char *method; /* POST, PUT or PATCH [POST] */
+    const char *method; /* POST, PUT or PATCH; with `bare` also GET [POST] */
     /* Each message names its URL, and may name its method (payload/target.h); `method` is for those that do not. Always by libcurl. */
     bool from_message;
     const char

@@ -208,10 +208,10 @@ static void add_start(struct hk_buf *out, const char *method, const struct targe
 
 /* ---- the whole ---- */
 
-static enum hk_code check_options(struct hk_http_sink *self, struct hk_err *err)
+static enum hk_code check_options(struct hk_http_sink *self, bool bare, struct hk_err *err)
 {
     if (strcmp(self->method, "POST") != 0 && strcmp(self->method, "PUT") != 0 &&
-        strcmp(self->method, "PATCH") != 0)
+        strcmp(self->method, "PATCH") != 0 && (!bare || strcmp(self->method, "GET") != 0))
         return hk_err_set(err, HK_INVALID, "the method must be POST, PUT or PATCH");
     if (self->max_connections > CONNECTIONS_MAX)
         return hk_err_set(err, HK_INVALID, "at most %d connections", CONNECTIONS_MAX);
@@ -253,7 +253,7 @@ static enum hk_code set_up(struct hk_http_sink *self, const struct hk_http_optio
     hk_buf_init(&start, START_MAX);
     enum hk_code rc = copy_options(self, o, err);
     if (rc == HK_OK)
-        rc = check_options(self, err);
+        rc = check_options(self, o->bare, err);
     self->max_connections += o->more_connections;
     if (rc == HK_OK && h1)
         add_start(&start, self->method, u);
