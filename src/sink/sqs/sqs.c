@@ -10,14 +10,13 @@
 #include "base/mem.h"
 #include "base/str.h"
 #include "sink/aws/answer.h"
-#include "sink/broker/broker.h"
+#include "sink/broker/batch.h"
 #include "sink/http/body.h"
 #include "sink/sqs/impl.h"
 
 enum {
     REQUEST_MAX = 8 * 1024 * 1024, /* escaping makes six bytes of one */
-    EVENT_MAX = 4 * 1024 * 1024,
-    TOGETHER_MS = 1000 /* one request has one deadline: those of its messages are no further apart */
+    EVENT_MAX = 4 * 1024 * 1024
 };
 
 #define EVENT_TYPE   "application/cloudevents+json"
@@ -37,7 +36,7 @@ struct sqs_request {
     struct hk_buf body;
     struct hk_json json;
     struct hk_flight *flights[HK_AWS_BATCH_MAX];
-    size_t n, bytes;
+    struct hk_batch batch;
 };
 
 static struct hk_sqs_sink *sqs_of(struct hk_broker *b)
@@ -53,13 +52,6 @@ static void free_request(struct sqs_request *r)
 
 /* ---- what SQS said ---- */
 
-static void fail_all(struct sqs_request *r, enum hk_fault fault, bool maybe, const char *code,
-                     const char *words, const char *error)
-{
-    for (size_t i = 0; i < r->n; i++)
-        hk_flight_fail(r->flights[i], fault, maybe, code, words, error);
-}
-
 static void doubt_credentials(struct sqs_request *r, enum hk_fault fault)
 {
     if (fault == HK_FAULT_BROKER_AUTH)
@@ -68,7 +60,7 @@ static void doubt_credentials(struct sqs_request *r, enum hk_fault fault)
 
 static void send_alone(struct sqs_request *r)
 {
-    for (size_t i = 0; i < r->n; i++) {
+    for (size_t i = 0; i < r->batch.n; i++) {
         struct hk_flight *f = r->flights[i];
         f->deadline_ms = f->number;
         hk_flight_requeue(f);
@@ -86,10 +78,10 @@ static void judge_refusal(struct sqs_request *r, const struct hk_facts *facts)
     if (!error.code[0])
         (void)snprintf(error.code, sizeof error.code, "HTTP %d", facts->status);
     doubt_credentials(r, fault);
-    if (fault == HK_FAULT_BROKER_REFUSED && r->n > 1 && !queue)
+    if (fault == HK_FAULT_BROKER_REFUSED && r->batch.n > 1 && !queue)
         send_alone(r);
     else
-        fail_all(r, fault, maybe, error.code, error.words, NULL);
+        hk_batch_fail(&r->batch, fault, maybe, error.code, error.words, NULL);
 }
 
 static void judge_entry(struct sqs_request *r, struct hk_flight *f, const struct hk_aws_result *result)
@@ -112,11 +104,12 @@ static void judge_entry(struct sqs_request *r, struct hk_flight *f, const struct
 static void judge_entries(struct sqs_request *r, const struct hk_facts *facts)
 {
     struct hk_aws_result results[HK_AWS_BATCH_MAX];
-    if (!hk_aws_batch_read(facts->body, results, r->n)) {
-        fail_all(r, HK_FAULT_BROKER_UNKNOWN, true, NULL, NULL, "the endpoint does not answer as SQS does");
+    if (!hk_aws_batch_read(facts->body, results, r->batch.n)) {
+        hk_batch_fail(&r->batch, HK_FAULT_BROKER_UNKNOWN, true, NULL, NULL,
+                      "the endpoint does not answer as SQS does");
         return;
     }
-    for (size_t i = 0; i < r->n; i++)
+    for (size_t i = 0; i < r->batch.n; i++)
         judge_entry(r, r->flights[i], &results[i]);
 }
 
@@ -125,17 +118,13 @@ static void on_answer(void *arg, const struct hk_sink_result *result)
     struct sqs_request *r = arg;
     struct hk_broker *b = &r->sink->broker;
     const struct hk_facts *facts = &result->facts;
-    char text[HK_LINK_TEXT_MAX];
-    for (size_t i = 0; i < r->n; i++)
-        (void)hk_str_copy(r->flights[i]->address, sizeof r->flights[i]->address, result->address);
-    if (!facts->status) {
-        (void)snprintf(text, sizeof text, "%.*s", (int)facts->error.len, facts->error.ptr);
-        fail_all(r, facts->fault, facts->possibly_delivered, NULL, NULL, text);
-    } else if (facts->status == 200) {
+    hk_batch_note_address(&r->batch, result->address);
+    if (!facts->status)
+        hk_batch_unanswered(&r->batch, facts);
+    else if (facts->status == 200)
         judge_entries(r, facts);
-    } else {
+    else
         judge_refusal(r, facts);
-    }
     free_request(r);
     hk_broker_pump(b);
 }
@@ -148,6 +137,7 @@ static struct sqs_request *new_request(struct hk_sqs_sink *self)
     if (!r)
         return NULL;
     r->sink = self;
+    r->batch.flights = r->flights;
     hk_buf_init(&r->body, REQUEST_MAX);
     hk_json_init(&r->json, &r->body, false);
     hk_json_object(&r->json);
@@ -176,22 +166,11 @@ static enum hk_code make_entry(struct hk_sqs_sink *self, const struct hk_flight 
     return rc == HK_OK ? hk_sqs_entry_check(out, out_bytes, err) : rc;
 }
 
-static void refuse(struct hk_flight *f, enum hk_code rc, const char *why)
-{
-    enum hk_fault fault = rc == HK_INVALID  ? HK_FAULT_INVALID_PAYLOAD
-                          : rc == HK_TOOBIG ? HK_FAULT_TOO_LARGE
-                                            : HK_FAULT_LOCAL;
-    hk_flight_fail(f, fault, false, NULL, NULL, why);
-}
-
-/* Does this one go with those that are in it? */
+/* Does this one go with those that are in it? One that was refused in company goes alone. */
 static bool goes_along(const struct sqs_request *r, const struct hk_flight *f, size_t bytes)
 {
-    if (!r->n)
-        return true;
-    uint64_t a = r->flights[0]->number, b = f->deadline_ms; /* number: its deadline, before it was written */
-    return r->n < HK_AWS_BATCH_MAX && !f->redirects && !r->flights[0]->redirects &&
-           r->bytes + bytes <= HK_SQS_BATCH_BYTES && (a > b ? a - b : b - a) <= TOGETHER_MS;
+    bool alone = r->batch.n && (f->redirects || r->flights[0]->redirects);
+    return !alone && hk_batch_goes_along(&r->batch, f, bytes, HK_AWS_BATCH_MAX, HK_SQS_BATCH_BYTES);
 }
 
 /* False: the request is full. */
@@ -206,35 +185,30 @@ static bool add_next(struct hk_sqs_sink *self, struct sqs_request *r)
         return false;
     enum hk_code rc = make_entry(self, f, &msg, &entry, &bytes, &err);
     if (rc != HK_OK) {
-        refuse(f, rc, err.message);
+        hk_flight_refuse(f, rc, err.message);
         return true;
     }
     if (!goes_along(r, f, bytes))
         return false;
-    hk_sqs_entry_write(&r->json, &entry, r->n);
-    f->number = f->deadline_ms;
-    r->flights[r->n++] = f;
-    r->bytes += bytes;
-    hk_flight_written(f);
+    hk_sqs_entry_write(&r->json, &entry, r->batch.n);
+    hk_batch_take(&r->batch, f, bytes);
     return true;
 }
 
 static void start_request(struct hk_sqs_sink *self, struct sqs_request *r)
 {
-    uint64_t now_ms = hk_loop_now_ms(self->broker.loop), until_ms = UINT64_MAX;
+    uint64_t now_ms = hk_loop_now_ms(self->broker.loop);
     struct hk_err err = {.message = "out of memory"};
-    for (size_t i = 0; i < r->n; i++)
-        until_ms = r->flights[i]->number < until_ms ? r->flights[i]->number : until_ms;
     hk_json_end(&r->json);
     hk_json_end(&r->json);
     r->call = (struct hk_aws_call){.target = "AmazonSQS.SendMessageBatch",
                                    .body = hk_buf_str(&r->body),
-                                   .timeout_ms = until_ms > now_ms ? until_ms - now_ms : 1,
+                                   .timeout_ms = hk_batch_timeout_ms(&r->batch, now_ms),
                                    .done = on_answer,
                                    .arg = r};
     if (hk_buf_status(&r->body) == HK_OK && hk_aws_client_call(self->client, &r->call, &err) == HK_OK)
         return;
-    fail_all(r, HK_FAULT_LOCAL, false, NULL, NULL, err.message);
+    hk_batch_fail(&r->batch, HK_FAULT_LOCAL, false, NULL, NULL, err.message);
     free_request(r);
 }
 
@@ -259,7 +233,7 @@ static void sqs_pump(struct hk_broker *b)
         }
         while (add_next(self, r))
             continue;
-        if (r->n)
+        if (r->batch.n)
             start_request(self, r);
         else
             free_request(r);
