@@ -466,6 +466,12 @@ static const char *show_kafka(const struct hk_conf_kafka *kafka, char room[HK_UR
     return room;
 }
 
+static const char *show_pubsub(const struct hk_conf_pubsub *pubsub, char room[HK_URL_SHOWN_MAX])
+{
+    (void)snprintf(room, HK_URL_SHOWN_MAX, "pubsub://%s/%s", pubsub->project, pubsub->topic);
+    return room;
+}
+
 const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *destination)
 {
     switch (destination->kind) {
@@ -473,6 +479,7 @@ const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *
     case HK_KIND_NULL:
     case HK_KIND_KAFKA: /* its brokers are no URL */
     case HK_KIND_SQS:
+    case HK_KIND_PUBSUB:
     case HK_NKINDS:
         break;
     case HK_KIND_AMQP:
@@ -496,6 +503,8 @@ const char *hk_conf_url(const struct hk_conf_destination *destination, char room
         return show_kafka(&destination->kafka, room);
     if (destination->kind == HK_KIND_SQS)
         return destination->sqs.queue_url; /* it holds no secret */
+    if (destination->kind == HK_KIND_PUBSUB && destination->pubsub.project && destination->pubsub.topic)
+        return show_pubsub(&destination->pubsub, room);
     if (destination->kind != HK_KIND_HTTP || !destination->http.url)
         return NULL;
     return hk_conf_is_targeted(destination) ? HK_CONF_URL_MESSAGE
@@ -522,6 +531,8 @@ bool hk_conf_has_files(const struct hk_conf_destination *destination)
         return k->ca_file || k->cert_file || k->key_file;
     case HK_KIND_SQS:
         return destination->sqs.ca_file || destination->sqs.credentials_file;
+    case HK_KIND_PUBSUB:
+        return destination->pubsub.ca_file || destination->pubsub.credentials_file;
     case HK_KIND_NULL:
     case HK_NKINDS:
         break;

@@ -332,6 +332,17 @@ struct hk_conf_sqs {
     enum hk_conf_cloudevents cloudevents; /* NONE or STRUCTURED */
 };
 
+/* Google Cloud Pub/Sub. NULL: not given. */
+struct hk_conf_pubsub {
+    uint32_t given;
+    const char *project, *topic;
+    const char *endpoint; /* NULL: Google's */
+    const char *emulator; /* in its place, without credentials */
+    const char *credentials, *credentials_file, *metadata_server;
+    const char *ca_file;
+    enum hk_conf_cloudevents cloudevents; /* NONE or BINARY */
+};
+
 enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
     HK_KIND_HTTP = 0,
     HK_KIND_NULL,
@@ -341,6 +352,7 @@ enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
     HK_KIND_MQTT,
     HK_KIND_KAFKA,
     HK_KIND_SQS,
+    HK_KIND_PUBSUB,
     HK_NKINDS
 };
 
@@ -415,6 +427,7 @@ struct hk_conf_destination {
     struct hk_conf_mqtt mqtt;
     struct hk_conf_kafka kafka;
     struct hk_conf_sqs sqs;
+    struct hk_conf_pubsub pubsub;
     struct hk_conf_queue queue;
     const char *policy;                    /* the default one's name when none was given */
     const struct hk_policy *own_policy;    /* that policy as the queue changes it; NULL: it is no queue */

@@ -585,6 +585,9 @@ static const struct hk_opt destination_opts[HK_DEST_NOPTS] = {
                            .sub = &hk_kafka_table, .help = "send to a topic of Kafka (docs/kafka.md)"},
     [HK_DEST_SQS_OPT] = {"sqs", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_destination, sqs),
                          .sub = &hk_sqs_table, .help = "send to a queue of Amazon SQS (docs/sqs.md)"},
+    [HK_DEST_PUBSUB_OPT] = {"pubsub", HK_OPT_SECTION, HK_OPT_CHOICE, AT(struct hk_conf_destination, pubsub),
+                            .sub = &hk_pubsub_table,
+                            .help = "publish to a topic of Google Cloud Pub/Sub (docs/pubsub.md)"},
     [HK_DEST_POLICY_OPT] = {"policy", HK_OPT_NAME, AT(struct hk_conf_destination, policy),
                             .ref = HK_REF_POLICY, .otherwise = "default_policy", .example = "standard",
                             .help = "a policy of this file, or a preset"},
@@ -869,7 +872,7 @@ const struct hk_opt_table *hk_schema_table(size_t i)
         &queues_table,        &definitions_table,
         &seal_table,          &seal_key_table,
         &hk_proxy_table,      &queue_limits_table,
-        &oauth_table,
+        &oauth_table,         &hk_pubsub_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;
 }

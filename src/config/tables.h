@@ -228,6 +228,7 @@ enum {
     HK_DEST_MQTT_OPT,
     HK_DEST_KAFKA_OPT,
     HK_DEST_SQS_OPT,
+    HK_DEST_PUBSUB_OPT,
     HK_DEST_POLICY_OPT,
     HK_DEST_LIMITS_OPT,
     HK_DEST_BREAKER_OPT,
@@ -297,14 +298,15 @@ enum {
 extern const struct hk_opt_table hk_root_table;
 extern const struct hk_opt_table hk_destination_table;
 extern const struct hk_opt_table hk_amqp_table, hk_nats_table, hk_redis_table,
-    hk_mqtt_table;                                              /* tables_brokers.c */
-extern const struct hk_opt_table hk_proxy_table;                /* proxies.c */
-extern const struct hk_opt_table hk_channel_table;              /* tables_alerts.c */
-extern const struct hk_opt_table hk_amqp_table;                 /* tables_brokers.c */
+    hk_mqtt_table;                                 /* tables_brokers.c */
+extern const struct hk_opt_table hk_proxy_table;   /* proxies.c */
+extern const struct hk_opt_table hk_channel_table; /* tables_alerts.c */
+extern const struct hk_opt_table hk_amqp_table;    /* tables_brokers.c */
 extern const struct hk_opt_table hk_kafka_table, hk_sasl_table; /* tables_kafka.c */
-extern const struct hk_opt_table hk_sqs_table;                  /* tables_aws.c */
-extern const struct hk_opt_table hk_proxy_table;                /* proxies.c */
-extern const struct hk_opt_table hk_channel_table;              /* tables_alerts.c */
+extern const struct hk_opt_table hk_sqs_table;                                       /* tables_aws.c */
+extern const struct hk_opt_table hk_pubsub_table;                                    /* tables_google.c */
+extern const struct hk_opt_table hk_proxy_table;                                     /* proxies.c */
+extern const struct hk_opt_table hk_channel_table;                                   /* tables_alerts.c */
 extern const struct hk_opt_table hk_slack_table, hk_email_table, hk_hook_table, hk_pagerduty_table,
     hk_exec_table;
 extern const struct hk_opt_table hk_alerts_table, hk_quiet_table, hk_alert_rule_table;
@@ -335,6 +337,7 @@ void hk_check_mqtt(struct hk_walk *walk, const struct hk_yaml_node *node, void *
 void hk_check_redis(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_kafka(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_sqs(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_pubsub(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_queues(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);

@@ -33,6 +33,7 @@ extern const struct hk_sink_kind hk_sink_kind_redis;
 extern const struct hk_sink_kind hk_sink_kind_mqtt;
 extern const struct hk_sink_kind hk_sink_kind_kafka;
 extern const struct hk_sink_kind hk_sink_kind_sqs;
+extern const struct hk_sink_kind hk_sink_kind_pubsub;
 
 const struct hk_sink_kind *hk_sink_kind_of(const struct hk_conf_destination *conf);
 /* The ranges that a destination allows, as one array; hk_mem_free it. HK_NOMEM. */
