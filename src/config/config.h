@@ -290,6 +290,7 @@ struct hk_conf_sasl {
     enum hk_conf_mechanism mechanism;
     const char *user, *password;    /* NULL: not given */
     const char *token, *token_file; /* of OAUTHBEARER; NULL: not given */
+    struct hk_conf_oauth oauth;     /* token_url NULL: not used */
 };
 
 enum hk_conf_partitioner {

@@ -327,7 +327,7 @@ static const struct hk_opt_table basic_table = {
 static const struct hk_word oauth_words[] = {
     {"basic", HK_CONF_OAUTH_BASIC}, {"body", HK_CONF_OAUTH_BODY}, {NULL, 0}};
 
-static const struct hk_opt oauth_opts[] = {
+const struct hk_opt hk_oauth_opts[HK_OAUTH_NOPTS] = {
     {"token_url", HK_OPT_STRING, HK_OPT_REQUIRED, AT(struct hk_conf_oauth, token_url), .min = 1, .max = 2048,
      .check = hk_text_check_http_url, .example = "https://login.example/token",
      .help = "where access tokens come from; the destination's allow, proxy and certificates hold for it"},
@@ -350,8 +350,8 @@ static const struct hk_opt_table oauth_table = {
     .name = "oauth2",
     .where = "destinations.NAME.http.auth.oauth2",
     .size = sizeof(struct hk_conf_oauth),
-    .opts = oauth_opts,
-    .n_opts = HK_COUNT(oauth_opts),
+    .opts = hk_oauth_opts,
+    .n_opts = HK_OAUTH_NOPTS,
     .example =
         "{ token_url: https://login.example/token, client_id: relay, client_secret: \"${BILLING_CLIENT_SECRET}\" }",
 };
@@ -873,6 +873,7 @@ const struct hk_opt_table *hk_schema_table(size_t i)
         &seal_table,          &seal_key_table,
         &hk_proxy_table,      &queue_limits_table,
         &oauth_table,         &hk_pubsub_table,
+        &hk_sasl_oauth_table,
     };
     return i < HK_COUNT(tables) ? tables[i] : NULL;
 }

@@ -180,6 +180,7 @@ enum {
     HK_SASL_PASSWORD_OPT,
     HK_SASL_TOKEN_OPT,
     HK_SASL_TOKEN_FILE_OPT,
+    HK_SASL_OAUTH_OPT,
     HK_SASL_NOPTS
 };
 
@@ -302,7 +303,9 @@ extern const struct hk_opt_table hk_amqp_table, hk_nats_table, hk_redis_table,
 extern const struct hk_opt_table hk_proxy_table;   /* proxies.c */
 extern const struct hk_opt_table hk_channel_table; /* tables_alerts.c */
 extern const struct hk_opt_table hk_amqp_table;    /* tables_brokers.c */
-extern const struct hk_opt_table hk_kafka_table, hk_sasl_table; /* tables_kafka.c */
+#define HK_OAUTH_NOPTS 6
+extern const struct hk_opt hk_oauth_opts[HK_OAUTH_NOPTS]; /* of struct hk_conf_oauth; tables.c */
+extern const struct hk_opt_table hk_kafka_table, hk_sasl_table, hk_sasl_oauth_table; /* tables_kafka.c */
 extern const struct hk_opt_table hk_sqs_table;                                       /* tables_aws.c */
 extern const struct hk_opt_table hk_pubsub_table;                                    /* tables_google.c */
 extern const struct hk_opt_table hk_proxy_table;                                     /* proxies.c */

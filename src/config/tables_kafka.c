@@ -39,7 +39,21 @@ static const struct hk_opt sasl_opts[HK_SASL_NOPTS] = {
                            .example = "\"${KAFKA_TOKEN}\"", .help = "token of OAUTHBEARER, or …"},
     [HK_SASL_TOKEN_FILE_OPT] = {"token_file", HK_OPT_PATH, AT(struct hk_conf_sasl, token_file), .min = 1,
                                 .max = 4096, .otherwise = "none", .example = "/run/secrets/kafka-token",
-                                .help = "… a file that holds it, read again whenever the token runs out"},
+                                .help =
+                                    "… a file that holds it, read again whenever the token runs out, or …"},
+    [HK_SASL_OAUTH_OPT] = {"oauth2", HK_OPT_SECTION, AT(struct hk_conf_sasl, oauth),
+                           .sub = &hk_sasl_oauth_table, .otherwise = "none",
+                           .help = "… one that the relay fetches (client credentials)"},
+};
+
+const struct hk_opt_table hk_sasl_oauth_table = {
+    .name = "oauth2",
+    .where = "destinations.NAME.kafka.sasl.oauth2",
+    .size = sizeof(struct hk_conf_oauth),
+    .opts = hk_oauth_opts,
+    .n_opts = HK_OAUTH_NOPTS,
+    .example =
+        "{ token_url: https://login.example/token, client_id: relay, client_secret: \"${KAFKA_CLIENT_SECRET}\" }",
 };
 
 const struct hk_opt_table hk_sasl_table = {
@@ -139,15 +153,16 @@ static void check_sasl(struct hk_walk *walk, const struct hk_yaml_node *at, cons
     bool bearer = sasl->mechanism == HK_MECHANISM_OAUTHBEARER;
     /* also those that were refused, for another reason that is told already */
     bool user = hk_yaml_get(at, "user"), password = hk_yaml_get(at, "password");
-    bool token = hk_yaml_get(at, "token"), file = hk_yaml_get(at, "token_file");
+    bool token = hk_yaml_get(at, "token"), file = hk_yaml_get(at, "token_file"),
+         oauth = hk_yaml_get(at, "oauth2");
     if (!HK_GIVEN(sasl, HK_SASL_MECHANISM_OPT))
         return;
-    if (bearer && token == file)
-        hk_walk_error(walk, at->key_at, "OAUTHBEARER needs \"token\" or \"token_file\"");
+    if (bearer && token + file + oauth != 1)
+        hk_walk_error(walk, at->key_at, "OAUTHBEARER needs one of \"token\", \"token_file\" and \"oauth2\"");
     else if (bearer && password)
         hk_walk_error(walk, at->key_at, "OAUTHBEARER has no \"password\"");
-    else if (!bearer && (token || file))
-        hk_walk_error(walk, at->key_at, "\"token\" and \"token_file\" are for OAUTHBEARER");
+    else if (!bearer && (token || file || oauth))
+        hk_walk_error(walk, at->key_at, "\"token\", \"token_file\" and \"oauth2\" are for OAUTHBEARER");
     else if (!bearer && (!user || !password))
         hk_walk_error(walk, at->key_at, "PLAIN and SCRAM need \"user\" and \"password\"");
 }
@@ -182,4 +197,9 @@ void hk_check_kafka(struct hk_walk *walk, const struct hk_yaml_node *node, void 
     check_sasl(walk, sasl, &kafka->sasl);
     if (!kafka->tls && kafka->brokers && !are_local(kafka->brokers))
         hk_walk_warn(walk, sasl->key_at, "credentials go out unencrypted: give \"tls: true\"");
+    const char *token_url = kafka->sasl.oauth.token_url;
+    if (!hk_walk_failed(walk) && token_url && hk_str_starts(hk_str_of(token_url), hk_str_of("http:")) &&
+        !hk_text_url_is_local(token_url))
+        hk_walk_warn(walk, sasl->key_at,
+                     "the client secret goes out unencrypted: token_url is http, not https");
 }

@@ -172,6 +172,8 @@ static void what_it_may_not_do_is_refused_where_it_stands(void **state)
          "/kafka/sasl/token", "is a secret"},
         {"kafka: { brokers: \"k:1\", topic: t, tls: true, sasl: { mechanism: OAUTHBEARER, token_file: /etc/passwd } }",
          "/kafka/sasl/token_file", "below the folder"},
+        {"kafka: { brokers: \"k:1\", topic: t, tls: true, sasl: { mechanism: OAUTHBEARER, oauth2: { token_url: https://a.example/, client_id: c, client_secret: literal } } }",
+         "/kafka/sasl/oauth2/client_secret", "is a secret"},
         {"pubsub: { project: shop, topic: orders }", "/pubsub/topic", "needs \"credentials\""},
         {"pubsub: { project: shop, topic: orders, metadata_server: http://a.example }", "/pubsub/topic",
          "needs \"credentials\""},
