@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/parse.h"
 #include "fake_pubsub.h"
 
 enum {
@@ -14,6 +15,12 @@ enum {
 #define METADATA "GET /computeMetadata/v1/instance/service-accounts/default/token "
 #define REFUSED  "{\"error\":{\"code\":400,\"message\":\"bad message\",\"status\":\"INVALID_ARGUMENT\"}}"
 
+static uint64_t number_at(const char *text)
+{
+    uint64_t n = 0;
+    return hk_parse_u64((struct hk_str){text, strspn(text, "0123456789")}, &n, NULL) == HK_OK ? n : 0;
+}
+
 /* The next request; both end with a zero. False: the other side is gone, or has sent too much. */
 static bool read_request(int fd, char head[HEAD_MAX], char *body)
 {
@@ -23,7 +30,7 @@ static bool read_request(int fd, char head[HEAD_MAX], char *body)
         if (n < 4 || strcmp(head + n - 4, "\r\n\r\n") != 0)
             continue;
         const char *at = strstr(head, "Content-Length: ");
-        unsigned long len = at ? strtoul(at + 16, NULL, 10) : 0;
+        uint64_t len = at ? number_at(at + 16) : 0;
         if (len >= BODY_MAX || (len && !fake_read(fd, body, len)))
             return false;
         body[len] = '\0';
@@ -58,7 +65,7 @@ static bool give_token(int fd, struct pubsub_script *script, const char *head)
 static bool is_let_in(const struct pubsub_script *script, const char *head)
 {
     const char *at = strstr(head, "Authorization: Bearer token-");
-    return !script->token_from || (at && strtoul(at + 28, NULL, 10) >= script->token_from);
+    return !script->token_from || (at && number_at(at + 28) >= script->token_from);
 }
 
 static unsigned count_messages(const char *body)
