@@ -466,6 +466,21 @@ static const char *show_kafka(const struct hk_conf_kafka *kafka, char room[HK_UR
     return room;
 }
 
+const struct hk_conf_aws *hk_conf_aws(const struct hk_conf_destination *destination)
+{
+    const struct hk_conf_aws *const sections[HK_NKINDS] = {[HK_KIND_SQS] = &destination->sqs,
+                                                           [HK_KIND_SNS] = &destination->sns,
+                                                           [HK_KIND_EVENTBRIDGE] = &destination->eventbridge,
+                                                           [HK_KIND_KINESIS] = &destination->kinesis};
+    return sections[destination->kind];
+}
+
+static const char *show_pubsub(const struct hk_conf_pubsub *pubsub, char room[HK_URL_SHOWN_MAX])
+{
+    (void)snprintf(room, HK_URL_SHOWN_MAX, "pubsub://%s/%s", pubsub->project, pubsub->topic);
+    return room;
+}
+
 const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *destination)
 {
     switch (destination->kind) {
@@ -473,6 +488,10 @@ const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *
     case HK_KIND_NULL:
     case HK_KIND_KAFKA: /* its brokers are no URL */
     case HK_KIND_SQS:
+    case HK_KIND_SNS:
+    case HK_KIND_EVENTBRIDGE:
+    case HK_KIND_KINESIS:
+    case HK_KIND_PUBSUB:
     case HK_NKINDS:
         break;
     case HK_KIND_AMQP:
@@ -494,8 +513,10 @@ const char *hk_conf_url(const struct hk_conf_destination *destination, char room
         return servers->url ? hk_url_show(hk_str_of(servers->url), room) : NULL;
     if (destination->kind == HK_KIND_KAFKA && destination->kafka.brokers && destination->kafka.topic)
         return show_kafka(&destination->kafka, room);
-    if (destination->kind == HK_KIND_SQS)
-        return destination->sqs.queue_url; /* it holds no secret */
+    if (hk_conf_aws(destination))
+        return hk_conf_aws(destination)->to; /* it holds no secret */
+    if (destination->kind == HK_KIND_PUBSUB && destination->pubsub.project && destination->pubsub.topic)
+        return show_pubsub(&destination->pubsub, room);
     if (destination->kind != HK_KIND_HTTP || !destination->http.url)
         return NULL;
     return hk_conf_is_targeted(destination) ? HK_CONF_URL_MESSAGE
@@ -521,7 +542,12 @@ bool hk_conf_has_files(const struct hk_conf_destination *destination)
     case HK_KIND_KAFKA:
         return k->ca_file || k->cert_file || k->key_file;
     case HK_KIND_SQS:
-        return destination->sqs.ca_file || destination->sqs.credentials_file;
+    case HK_KIND_SNS:
+    case HK_KIND_EVENTBRIDGE:
+    case HK_KIND_KINESIS:
+        return hk_conf_aws(destination)->ca_file || hk_conf_aws(destination)->credentials_file;
+    case HK_KIND_PUBSUB:
+        return destination->pubsub.ca_file || destination->pubsub.credentials_file;
     case HK_KIND_NULL:
     case HK_NKINDS:
         break;

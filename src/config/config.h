@@ -308,6 +308,7 @@ struct hk_conf_sasl {
     enum hk_conf_mechanism mechanism;
     const char *user, *password;    /* NULL: not given */
     const char *token, *token_file; /* of OAUTHBEARER; NULL: not given */
+    struct hk_conf_oauth oauth;     /* token_url NULL: not used */
 };
 
 enum hk_conf_partitioner {
@@ -339,15 +340,34 @@ struct hk_conf_kafka {
     uint64_t window_bytes;
 };
 
-/* Amazon SQS. NULL: not given. */
-struct hk_conf_sqs {
+enum hk_conf_aws_body { /* what goes out of a message */
+    HK_AWS_TAKES_PAYLOAD = 0,
+    HK_AWS_TAKES_EVENT,   /* a structured CloudEvent */
+    HK_AWS_TAKES_ENVELOPE /* its columns and its payload as JSON */
+};
+
+/* Amazon SQS, SNS, EventBridge and Kinesis. NULL: not given. */
+struct hk_conf_aws {
     uint32_t given;
-    const char *queue_url, *region;
-    const char *endpoint; /* NULL: that of the queue_url */
+    const char *to; /* the queue's URL, the topic's ARN, the bus or the stream */
+    const char *region;
+    const char *endpoint; /* NULL: that of the queue's URL, or of the region */
     const char *access_key_id, *secret_access_key, *session_token;
     const char *credentials_file, *profile;
     const char *ca_file;
-    enum hk_conf_cloudevents cloudevents; /* NONE or STRUCTURED */
+    const char *source; /* of EventBridge's events */
+    enum hk_conf_aws_body body;
+};
+
+/* Google Cloud Pub/Sub. NULL: not given. */
+struct hk_conf_pubsub {
+    uint32_t given;
+    const char *project, *topic;
+    const char *endpoint; /* NULL: Google's */
+    const char *emulator; /* in its place, without credentials */
+    const char *credentials, *credentials_file, *metadata_server;
+    const char *ca_file;
+    enum hk_conf_cloudevents cloudevents; /* NONE or BINARY */
 };
 
 enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
@@ -359,6 +379,10 @@ enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
     HK_KIND_MQTT,
     HK_KIND_KAFKA,
     HK_KIND_SQS,
+    HK_KIND_SNS,
+    HK_KIND_EVENTBRIDGE,
+    HK_KIND_KINESIS,
+    HK_KIND_PUBSUB,
     HK_NKINDS
 };
 
@@ -432,7 +456,8 @@ struct hk_conf_destination {
     struct hk_conf_redis redis;
     struct hk_conf_mqtt mqtt;
     struct hk_conf_kafka kafka;
-    struct hk_conf_sqs sqs;
+    struct hk_conf_aws sqs, sns, eventbridge, kinesis;
+    struct hk_conf_pubsub pubsub;
     struct hk_conf_queue queue;
     const char *policy;                    /* the default one's name when none was given */
     const struct hk_policy *own_policy;    /* that policy as the queue changes it; NULL: it is no queue */
@@ -661,6 +686,8 @@ const struct hk_policy *hk_conf_policy(const struct hk_config *config,
 const char *hk_conf_queue_id(const struct hk_conf_destination *destination);
 bool hk_conf_is_targeted(const struct hk_conf_destination *destination); /* messages name their URL */
 const char *hk_conf_kind_name(enum hk_conf_kind kind);                   /* its key: "http", "null" */
+/* NULL: it is not at AWS. */
+const struct hk_conf_aws *hk_conf_aws(const struct hk_conf_destination *destination);
 /* NULL: it is no broker. */
 const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *destination);
 /* Its servers, one by one. False: it is no broker, or its URL was refused. */

@@ -33,10 +33,24 @@ extern const struct hk_sink_kind hk_sink_kind_redis;
 extern const struct hk_sink_kind hk_sink_kind_mqtt;
 extern const struct hk_sink_kind hk_sink_kind_kafka;
 extern const struct hk_sink_kind hk_sink_kind_sqs;
+extern const struct hk_sink_kind hk_sink_kind_sns;
+extern const struct hk_sink_kind hk_sink_kind_eventbridge;
+extern const struct hk_sink_kind hk_sink_kind_kinesis;
+extern const struct hk_sink_kind hk_sink_kind_pubsub;
 
 const struct hk_sink_kind *hk_sink_kind_of(const struct hk_conf_destination *conf);
 /* The ranges that a destination allows, as one array; hk_mem_free it. HK_NOMEM. */
 enum hk_code hk_sink_allow(const struct hk_conf_destination *conf, struct hk_cidr **out_allow, size_t *out_n,
                            struct hk_err *err) HK_MUSTCHECK;
+
+/* For the kinds at AWS, which differ in their service alone (aws/kind.c). */
+struct hk_aws_service;
+struct hk_aws_probe;
+enum hk_code hk_sink_open_aws(const struct hk_aws_service *service, const struct hk_conf_destination *conf,
+                              struct hk_loop *loop, struct hk_sink **out_sink,
+                              struct hk_err *err) HK_MUSTCHECK;
+enum hk_code hk_sink_probe_aws(const struct hk_aws_probe *probe, const struct hk_conf_destination *conf,
+                               uint64_t timeout_ms, char out[HK_SINK_PROBE_MAX],
+                               struct hk_err *err) HK_MUSTCHECK;
 
 #endif

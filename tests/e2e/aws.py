@@ -5,136 +5,24 @@
 Usage: aws.py [PATH-TO-HIKYAKU] (default: $HIKYAKU); ONLY="words" runs the tests whose names hold one of them; MESSAGES=200."""
 import collections
 import hashlib
-import http.client
-import http.server
 import json
 import os
-import pathlib
 import random
 import subprocess
 import sys
-import threading
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-import clients
-from ports import free_port
-from support import BINARY, QUICK, Skip, World, clean_environment, run_tests, until
+from aws_world import AwsWorld, ElasticMq, Moto, Scripted, python, values
+from support import Skip, clean_environment, run_tests, until
 
-HERE = pathlib.Path(__file__).resolve().parent
 TESTS = []
 MESSAGES = int(os.environ.get("MESSAGES", "200"))
 KEYS = 20
-LOOPBACK = ["127.0.0.0/8"]
-REGION = "ap-northeast-1"
-SOON = {**QUICK, "timeout": "5s", "max_attempts": 1, "classes": {"auth": {"pause_after": 0}, "rate_limit": {"max_attempts": 1}}}
-HARD = {"backoff": {"kind": "fixed", "base": "100ms"}, "jitter": "none", "max_attempts": 100, "timeout": "10s", "breaker": "off"}
 
 
 def test(function):
     TESTS.append(function)
     return function
-
-
-def python():
-    """An interpreter that can import moto and botocore in the versions of requirements-aws.txt."""
-    wanted = (HERE / "requirements-aws.txt").read_text(encoding="utf-8")
-    packages = [line for line in wanted.splitlines() if not line.startswith("#")]
-    check = "import importlib.metadata as m, moto.server; assert all(m.version(p) == v for p, v in (" + ", ".join(
-        str(tuple(p.replace("[server]", "").split("=="))) for p in packages) + "))"
-    if subprocess.run([sys.executable, "-c", check], capture_output=True, check=False).returncode == 0:
-        return sys.executable
-
-    def make(folder):
-        return (clients.step("there is no venv", sys.executable, "-m", "venv", str(folder))
-                or clients.step("pip cannot fetch moto and botocore", str(folder / "bin/python"), "-m", "pip", "install", "-q", "--no-compile",
-                                "--only-binary", ":all:", "--disable-pip-version-check", *packages))
-    return clients.folder_of("aws-python", (wanted + sys.version + sys.executable).encode(), make) / "bin/python"
-
-
-class Moto:
-    """With the user `relay`, whose key may send to every queue but `secret`. Calls for tests go in without a signature: moto checks
-    none before its first calls are used up, so queues are made first."""
-
-    def __init__(self, world, free_calls="infinity", **queues):
-        self.port = free_port()
-        self.log = open(world.path("moto.log"), "w", encoding="utf-8")  # pylint: disable=consider-using-with
-        env = {**clean_environment(), "INITIAL_NO_AUTH_ACTION_COUNT": str(free_calls)}
-        self.process = subprocess.Popen([str(python()), "-m", "moto.server", "-H", "127.0.0.1", "-p", str(self.port)], stdin=subprocess.DEVNULL,
-                                        stdout=self.log, stderr=self.log, env=env)
-        world.children.append(self.process)
-        until(self.answers, "moto to answer")
-        self.url = {name: self.call("CreateQueue", QueueName=name + (".fifo" if attributes.get("FifoQueue") else ""), Attributes=attributes)["QueueUrl"]
-                    for name, attributes in queues.items()}
-
-    def answers(self):
-        try:
-            self.request("GET", "/moto-api/data.json")
-            return True
-        except OSError:
-            assert self.process.poll() is None, "moto ended"
-            return False
-
-    def request(self, method, path, body="", headers=None):
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        try:
-            connection.request(method, path, body, headers or {})
-            answer = connection.getresponse()
-            return answer.status, answer.read().decode()
-        finally:
-            connection.close()
-
-    def call(self, action, **fields):
-        status, text = self.request("POST", "/", json.dumps(fields), {
-            "Content-Type": "application/x-amz-json-1.0", "X-Amz-Target": f"AmazonSQS.{action}",
-            "Authorization": f"AWS4-HMAC-SHA256 Credential=test/20260101/{REGION}/sqs/aws4_request, SignedHeaders=host, Signature=0"})
-        assert status == 200, text
-        return json.loads(text)
-
-    def drain(self, name):
-        """What nobody has seen yet."""
-        found = []
-        while True:
-            some = self.call("ReceiveMessage", QueueUrl=self.url[name], MaxNumberOfMessages=10, MessageAttributeNames=["All"],
-                             AttributeNames=["All"], VisibilityTimeout=3600).get("Messages", [])
-            if not some:
-                return found
-            found += some
-            if name == "ordered":  # its groups wait for each other
-                self.call("DeleteMessageBatch", QueueUrl=self.url[name],
-                          Entries=[{"Id": str(i), "ReceiptHandle": m["ReceiptHandle"]} for i, m in enumerate(some)])
-
-
-class AwsWorld(World):
-    env = {"AWS_ACCESS_KEY_ID": "AKIDEXAMPLE", "AWS_SECRET_ACCESS_KEY": "wJalrXUtnFEMI/K7MDENG", "HOME": "/nonexistent"}
-
-    def __init__(self, **more):
-        super().__init__(destinations=(), policies={"soon": SOON, "hard": HARD}, default_policy="soon", **more)
-
-    def to(self, name, url, order="none", policy="soon", **options):
-        self.config["destinations"][name] = {"sqs": {"queue_url": url, "region": REGION, **options}, "allow": LOOPBACK, "order": order, "policy": policy}
-        self.write_config()
-
-    def try_hikyaku(self, *args):
-        done = subprocess.run([BINARY, "--config", str(self.config_path), *args], cwd=self.folder, text=True, stdin=subprocess.DEVNULL,
-                              capture_output=True, timeout=120, check=False, env={**clean_environment(), **self.env})
-        return done.returncode, done.stdout + done.stderr
-
-    def start(self):
-        return self.daemon(env=self.env)
-
-    def is_sent(self, *ids):
-        until(lambda: all(self.message(i)[0] == "sent" for i in ids),
-              lambda: self.sql("SELECT message_id, last_error FROM outbox_messages")[:5] + self.sql("SELECT message_id, error_message FROM dead_letters")[:5])
-
-    def is_dead_of(self, message_id, reason, words, possibly=False):
-        rows = until(lambda: self.sql("SELECT reason_code, error_message, error_detail FROM dead_letters WHERE message_id = ?", message_id),
-                     lambda: f"{message_id} dead: {self.statuses()}")
-        detail = json.loads(rows[0][2] or '{"possibly_delivered": false}')
-        assert (rows[0][0], detail["possibly_delivered"]) == (reason, possibly) and words in rows[0][1], rows
-
-
-def values(message):
-    return {name: a["StringValue"] for name, a in message.get("MessageAttributes", {}).items()}
 
 
 @test
@@ -263,40 +151,6 @@ def nothing_is_lost_when_the_relay_is_killed():
         print(f"# {MESSAGES} messages, {sum(arrived.values()) - MESSAGES} repeats, {sum(sends.values())} attempts")
 
 
-class Scripted(http.server.ThreadingHTTPServer):
-    """An endpoint that says what SQS may say and moto never does; `answer` gets the entries, and returns (status, body), or None: the
-    connection is cut."""
-
-    daemon_threads = True
-
-    def __init__(self, answer):
-        outer = self
-        self.batches = []
-
-        class Handler(http.server.BaseHTTPRequestHandler):
-            protocol_version = "HTTP/1.1"
-
-            def do_POST(self):  # pylint: disable=invalid-name
-                entries = json.loads(self.rfile.read(int(self.headers["Content-Length"])))["Entries"]
-                outer.batches.append([e["MessageBody"] for e in entries])
-                said = answer(entries)
-                if said is None:
-                    self.close_connection = True
-                    return
-                body = json.dumps(said[1]).encode()
-                self.send_response(said[0])
-                self.send_header("Content-Length", str(len(body)))
-                self.end_headers()
-                self.wfile.write(body)
-
-            def log_message(self, *_):  # pylint: disable=arguments-differ
-                pass
-
-        super().__init__(("127.0.0.1", 0), Handler)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
-        self.url = f"http://127.0.0.1:{self.server_port}/123456789012/jobs"
-
-
 def taken(entries):
     return [{"Id": e["Id"], "MessageId": "m"} for e in entries]
 
@@ -308,17 +162,23 @@ def failed(entry, code, sender=True):
 @test
 def each_message_of_a_batch_has_its_own_result():
     codes = {"bad": ("InvalidMessageContents", True), "broken": ("InternalError", False), "throttled": ("RequestThrottled", True)}
+    batches = []
 
-    def by_entry(entries):
+    def by_entry(body):
+        entries = body["Entries"]
         words = {e["Id"]: json.loads(e["MessageBody"]) for e in entries}
         return 200, {"Successful": taken(e for e in entries if words[e["Id"]] == "good"),
                      "Failed": [failed(e, *codes[words[e["Id"]]]) for e in entries if words[e["Id"]] in codes]}
 
-    def whole(entries):
-        if len(entries) > 1:
+    def whole(body):
+        if len(body["Entries"]) > 1:
             return 400, {"__type": "com.amazonaws.sqs#BatchRequestTooLong", "message": "too long"}
-        return by_entry(entries)
-    servers = {"entries": Scripted(by_entry), "whole": Scripted(whole), "throttles": Scripted(lambda _: (400, {"__type": "com.amazonaws.sqs#RequestThrottled"})),
+        return by_entry(body)
+
+    def counted(body):
+        batches.append(len(body["Entries"]))
+        return by_entry(body)
+    servers = {"entries": Scripted(counted), "whole": Scripted(whole), "throttles": Scripted(lambda _: (400, {"__type": "com.amazonaws.sqs#RequestThrottled"})),
                "fails": Scripted(lambda _: (500, {})), "cut": Scripted(lambda _: None), "odd": Scripted(lambda _: (200, {"ok": True}))}
     try:
         with AwsWorld() as w:
@@ -344,13 +204,40 @@ def each_message_of_a_batch_has_its_own_result():
             w.is_dead_of("fails", "BROKER_UNAVAILABLE", "HTTP 500", possibly=True)
             w.is_dead_of("cut", "TRANSIENT_NETWORK", "", possibly=True)
             w.is_dead_of("odd", "UNKNOWN", "does not answer as SQS does", possibly=True)
-            sizes = [len(b) for b in servers["entries"].batches]
-            assert sum(sizes) == 18 and max(sizes) == 10, sizes
+            assert max(batches) == 10 and sum(batches) == 18, batches
             relay.stop()
     finally:
         for server in servers.values():
-            server.shutdown()
-            server.server_close()
+            server.end()
+
+
+@test
+def another_server_with_the_limits_of_sqs():
+    with AwsWorld() as w:
+        mq = ElasticMq(w, 'jobs {}, "ordered.fifo" { fifo = true }')
+        w.to("jobs", mq.url("jobs"))
+        w.to("ordered", mq.url("ordered.fifo"), order="key")
+        w.to("missing", mq.url("nowhere"))
+        db = w.connect()
+        db.execute("BEGIN IMMEDIATE")
+        for i in range(200):
+            w.insert("jobs", "Order", db=db, message_id=f"j-{i}", payload=json.dumps({"n": i, "text": "é😀"}), headers=json.dumps({f"h{k}": "v" for k in range(i % 9)}))
+        for i in range(100):
+            w.insert("ordered", "Order", db=db, message_id=f"o-{i:02d}", message_key=f"k{i % 7}", payload=str(i))
+        w.insert("jobs", "Order", db=db, message_id="large", payload='"' + "x" * ((1 << 20) - 400) + '"')  # all but what its attributes take
+        w.insert("missing", "Order", db=db, message_id="missing")
+        db.execute("COMMIT")
+        db.close()
+        relay = w.start().ready()
+        w.is_sent(*(f"j-{i}" for i in range(200)), *(f"o-{i:02d}" for i in range(100)), "large")
+        w.is_dead_of("missing", "BROKER_REFUSED", "QueueDoesNotExist")
+        bodies = [json.loads(m["Body"]) for m in mq.drain("jobs")]
+        assert sorted(b["n"] for b in bodies if isinstance(b, dict)) == list(range(200)) and len(bodies) == 201
+        seen = collections.defaultdict(list)
+        for m in mq.drain("ordered.fifo"):
+            seen[m["Attributes"]["MessageGroupId"]].append(int(m["Body"]))
+        assert dict(seen) == {f"k{k}": list(range(k, 100, 7)) for k in range(7)}, seen
+        relay.stop()
 
 
 BOTOCORE = """

@@ -6,6 +6,7 @@
 
 #include "base/str.h"
 #include "sink/aws/answer.h"
+#include "sink/aws/xml.h"
 
 static struct hk_str text_of(const json_t *root, const char *key)
 {
@@ -40,26 +41,14 @@ static struct hk_str bare_code(struct hk_str type)
     return hk_str_cut(&rest, ':');
 }
 
-/* The text between <name> and </name>. What stands in front of a service may answer in XML although the question was in JSON. */
-static struct hk_str element(struct hk_str body, const char *open)
-{
-    size_t n = strlen(open);
-    for (size_t i = 0; i + n <= body.len; i++) {
-        if (memcmp(body.ptr + i, open, n) != 0)
-            continue;
-        struct hk_str rest = {body.ptr + i + n, body.len - i - n};
-        return hk_str_cut(&rest, '<');
-    }
-    return (struct hk_str){"", 0};
-}
-
+/* What stands in front of a service may answer in XML although the question was in JSON. */
 void hk_aws_error_read(struct hk_str body, struct hk_aws_error *out)
 {
     json_t *root = read_object(body);
     *out = (struct hk_aws_error){.code = ""};
     if (!root) {
-        copy(out->code, sizeof out->code, element(body, "<Code>"));
-        copy(out->words, sizeof out->words, element(body, "<Message>"));
+        (void)hk_aws_xml_text(body, "Code", out->code, sizeof out->code);
+        (void)hk_aws_xml_text(body, "Message", out->words, sizeof out->words);
         return;
     }
     struct hk_str type = text_of(root, "__type"), words = text_of(root, "message");
@@ -84,6 +73,7 @@ static const struct {
     {"ServiceUnavailable*", HK_FAULT_BROKER_TRANSIENT},
     {"RequestTimeout*", HK_FAULT_BROKER_TRANSIENT},
     {"*AccessDenied*", HK_FAULT_BROKER_AUTH},
+    {"AuthorizationError*", HK_FAULT_BROKER_AUTH},
     {"Expired*", HK_FAULT_BROKER_AUTH},
     {"IncompleteSignature*", HK_FAULT_BROKER_AUTH},
     {"InvalidAccessKeyId", HK_FAULT_BROKER_AUTH},
@@ -135,20 +125,32 @@ static struct hk_aws_result *result_of(const json_t *entry, struct hk_aws_result
     return at < n ? &out[at] : NULL;
 }
 
+/* "MessageId a, SequenceNumber b"; without b if that is empty. */
+static void note_place(struct hk_aws_result *out, const char *name, struct hk_str id, const char *other,
+                       struct hk_str more)
+{
+    out->outcome = HK_AWS_TAKEN;
+    (void)snprintf(out->place, sizeof out->place, "%s %.*s%s%s%s%.*s", name,
+                   (int)(id.len < 100 ? id.len : 100), id.ptr, more.len ? ", " : "", more.len ? other : "",
+                   more.len ? " " : "", (int)(more.len < 60 ? more.len : 60), more.ptr);
+}
+
 static void take_success(const json_t *entry, struct hk_aws_result *out)
 {
-    struct hk_str id = text_of(entry, "MessageId"), sequence = text_of(entry, "SequenceNumber");
-    out->outcome = HK_AWS_TAKEN;
-    (void)snprintf(out->place, sizeof out->place, "MessageId %.*s%s%.*s", (int)(id.len < 100 ? id.len : 100),
-                   id.ptr, sequence.len ? ", SequenceNumber " : "",
-                   (int)(sequence.len < 40 ? sequence.len : 40), sequence.ptr);
+    note_place(out, "MessageId", text_of(entry, "MessageId"), "SequenceNumber",
+               text_of(entry, "SequenceNumber"));
+}
+
+static void note_failure(struct hk_aws_result *out, struct hk_str code, struct hk_str words)
+{
+    out->outcome = HK_AWS_FAILED;
+    copy(out->error.code, sizeof out->error.code, bare_code(code));
+    copy(out->error.words, sizeof out->error.words, words);
 }
 
 static void take_failure(const json_t *entry, struct hk_aws_result *out)
 {
-    out->outcome = HK_AWS_FAILED;
-    copy(out->error.code, sizeof out->error.code, bare_code(text_of(entry, "Code")));
-    copy(out->error.words, sizeof out->error.words, text_of(entry, "Message"));
+    note_failure(out, text_of(entry, "Code"), text_of(entry, "Message"));
     out->sender_fault = json_is_true(json_object_get(entry, "SenderFault"));
 }
 
@@ -173,10 +175,111 @@ bool hk_aws_batch_read(struct hk_str body, struct hk_aws_result *out, size_t n)
     return is_answer;
 }
 
-bool hk_aws_attribute_read(struct hk_str body, const char *name, char *out, size_t room)
+/* ---- lists: one result for each entry, by its place ---- */
+
+static bool list_read(struct hk_str body, const char *key, struct hk_aws_result *out, size_t n,
+                      void (*take)(const json_t *entry, struct hk_aws_result *out))
 {
     json_t *root = read_object(body);
-    struct hk_str value = text_of(json_object_get(root, "Attributes"), name);
+    const json_t *list = json_object_get(root, key);
+    bool is_answer = json_is_array(list) && json_array_size(list) == n;
+    for (size_t i = 0; is_answer && i < n; i++) {
+        const json_t *entry = json_array_get(list, i);
+        struct hk_str code = text_of(entry, "ErrorCode");
+        out[i] = (struct hk_aws_result){.outcome = HK_AWS_SILENT};
+        if (code.len)
+            note_failure(&out[i], code, text_of(entry, "ErrorMessage"));
+        else
+            take(entry, &out[i]);
+    }
+    json_decref(root);
+    return is_answer;
+}
+
+static void take_event(const json_t *entry, struct hk_aws_result *out)
+{
+    struct hk_str id = text_of(entry, "EventId");
+    if (id.len)
+        note_place(out, "EventId", id, "", (struct hk_str){"", 0});
+}
+
+static void take_record(const json_t *entry, struct hk_aws_result *out)
+{
+    struct hk_str number = text_of(entry, "SequenceNumber");
+    if (number.len)
+        note_place(out, "ShardId", text_of(entry, "ShardId"), "SequenceNumber", number);
+}
+
+bool hk_aws_events_read(struct hk_str body, struct hk_aws_result *out, size_t n)
+{
+    bool is_answer = list_read(body, "Entries", out, n, take_event);
+    for (size_t i = 0; is_answer && i < n; i++)
+        out[i].sender_fault = true; /* what has no class of its own is about the event */
+    return is_answer;
+}
+
+bool hk_aws_records_read(struct hk_str body, struct hk_aws_result *out, size_t n)
+{
+    return list_read(body, "Records", out, n, take_record);
+}
+
+/* ---- XML ---- */
+
+static struct hk_aws_result *member_of(struct hk_str member, struct hk_aws_result *out, size_t n)
+{
+    char id[8];
+    if (!hk_aws_xml_text(member, "Id", id, sizeof id) || !hk_ascii_isdigit(id[0]) || id[1])
+        return NULL;
+    return (size_t)(id[0] - '0') < n ? &out[id[0] - '0'] : NULL;
+}
+
+static void take_published(struct hk_str member, struct hk_aws_result *out)
+{
+    char id[128], number[64];
+    (void)hk_aws_xml_text(member, "MessageId", id, sizeof id);
+    (void)hk_aws_xml_text(member, "SequenceNumber", number, sizeof number);
+    note_place(out, "MessageId", hk_str_of(id), "SequenceNumber", hk_str_of(number));
+}
+
+static void take_unpublished(struct hk_str member, struct hk_aws_result *out)
+{
+    char fault[8];
+    out->outcome = HK_AWS_FAILED;
+    (void)hk_aws_xml_text(member, "Code", out->error.code, sizeof out->error.code);
+    (void)hk_aws_xml_text(member, "Message", out->error.words, sizeof out->error.words);
+    (void)hk_aws_xml_text(member, "SenderFault", fault, sizeof fault);
+    out->sender_fault = strcmp(fault, "true") == 0;
+}
+
+bool hk_aws_publish_read(struct hk_str body, struct hk_aws_result *out, size_t n)
+{
+    struct hk_str answer = {"", 0}, taken = {"", 0}, failed = {"", 0}, member;
+    for (size_t i = 0; i < n; i++)
+        out[i] = (struct hk_aws_result){.outcome = HK_AWS_SILENT};
+    if (!hk_aws_xml_next(&body, "PublishBatchResult", &answer))
+        return false;
+    struct hk_str rest = answer;
+    (void)hk_aws_xml_next(&rest, "Successful", &taken);
+    (void)hk_aws_xml_next(&answer, "Failed", &failed);
+    while (hk_aws_xml_next(&taken, "member", &member)) {
+        struct hk_aws_result *result = member_of(member, out, n);
+        if (result)
+            take_published(member, result);
+    }
+    while (hk_aws_xml_next(&failed, "member", &member)) { /* both is a failure, as above */
+        struct hk_aws_result *result = member_of(member, out, n);
+        if (result)
+            take_unpublished(member, result);
+    }
+    return true;
+}
+
+/* ---- for probes ---- */
+
+bool hk_aws_text_read(struct hk_str body, const char *object, const char *name, char *out, size_t room)
+{
+    json_t *root = read_object(body);
+    struct hk_str value = text_of(object ? json_object_get(root, object) : root, name);
     bool there = value.len > 0 && hk_str_copy(out, room, value);
     json_decref(root);
     return there;

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-/* What AWS says in JSON: an error of a whole request, and the result of each entry of a batch. */
+/* What AWS says: an error of a whole request, and the result of each entry of a batch. */
 #ifndef HK_SINK_AWS_ANSWER_H
 #define HK_SINK_AWS_ANSWER_H
 
@@ -33,11 +33,16 @@ struct hk_aws_result {
     bool sender_fault;
 };
 
-/* Of a batch whose entries have the ids "0" to n - 1. False: the body is not such an answer. */
+/* The results of n entries. False: the body is not such an answer.
+ * SQS (JSON) and SNS (XML): the entries have the ids "0" to n - 1, at most HK_AWS_BATCH_MAX. */
 bool hk_aws_batch_read(struct hk_str body, struct hk_aws_result *out, size_t n);
+bool hk_aws_publish_read(struct hk_str body, struct hk_aws_result *out, size_t n);
+/* EventBridge and Kinesis: one result for each entry, in their order. */
+bool hk_aws_events_read(struct hk_str body, struct hk_aws_result *out, size_t n);
+bool hk_aws_records_read(struct hk_str body, struct hk_aws_result *out, size_t n);
 /* As hk_aws_fault, of one entry that failed. */
 enum hk_fault hk_aws_entry_fault(const struct hk_aws_result *result, bool *out_maybe);
-/* One of the Attributes of a queue. False: it is not there. */
-bool hk_aws_attribute_read(struct hk_str body, const char *name, char *out, size_t room);
+/* A text of a JSON object: what stands under `object` (NULL: the whole) and `name`. False: it is not there, or does not fit. */
+bool hk_aws_text_read(struct hk_str body, const char *object, const char *name, char *out, size_t room);
 
 #endif

@@ -102,16 +102,32 @@ void hk_body_put_base64(struct hk_json *json, const char *key, struct hk_str pay
     (void)hk_buf_addc(json->out, '"');
 }
 
+bool hk_body_has_json(const struct hk_message *msg)
+{
+    return !msg->content_type.len || hk_body_is_json(msg->content_type);
+}
+
+void hk_body_put_data(struct hk_json *json, const struct hk_message *msg)
+{
+    if (!msg->payload.len)
+        return;
+    if (!hk_body_has_json(msg)) {
+        hk_body_put_base64(json, "data_base64", msg->payload);
+        return;
+    }
+    hk_json_key(json, "data");
+    hk_json_raw(json, msg->payload);
+}
+
 enum hk_code hk_body_event(const char *source, const struct hk_message *msg, struct hk_buf *out,
                            struct hk_err *err)
 {
     struct hk_json json;
     char time[HK_TIME_TEXT_MAX];
     struct hk_str type = msg->content_type.len ? msg->content_type : hk_str_of("application/json");
-    bool is_data = hk_body_is_json(type);
     if (!msg->event_type.len)
         return hk_err_set(err, HK_INVALID, "a CloudEvent needs an event_type");
-    if (is_data && msg->payload.len && hk_scan_check(msg->payload, NULL) != HK_OK)
+    if (hk_body_has_json(msg) && msg->payload.len && hk_scan_check(msg->payload, NULL) != HK_OK)
         return hk_err_set(
             err, HK_INVALID,
             "its content type is JSON, and its payload is not: it cannot be put into a CloudEvent");
@@ -128,12 +144,7 @@ enum hk_code hk_body_event(const char *source, const struct hk_message *msg, str
     if (hk_request_is_traceparent(msg->traceparent))
         put_text(&json, "traceparent", msg->traceparent);
     put_text(&json, "datacontenttype", type);
-    if (is_data && msg->payload.len) {
-        hk_json_key(&json, "data");
-        hk_json_raw(&json, msg->payload);
-    } else if (msg->payload.len) {
-        hk_body_put_base64(&json, "data_base64", msg->payload);
-    }
+    hk_body_put_data(&json, msg);
     hk_json_end(&json);
     if (hk_buf_status(out) == HK_OK)
         return HK_OK;

@@ -23,5 +23,9 @@ void hk_body_put_base64(struct hk_json *json, const char *key, struct hk_str pay
 /* A whole CloudEvent (structured mode) around the payload: JSON as it is, byte by byte, all else as base64. HK_INVALID, HK_NOMEM. */
 enum hk_code hk_body_event(const char *source, const struct hk_message *msg, struct hk_buf *out,
                            struct hk_err *err) HK_MUSTCHECK;
+/* Is its payload JSON, by its content type? Without one it is. */
+bool hk_body_has_json(const struct hk_message *msg);
+/* Adds the payload as the member "data" of the object that is open (JSON, which the caller has checked), or as "data_base64". */
+void hk_body_put_data(struct hk_json *json, const struct hk_message *msg);
 
 #endif

@@ -227,9 +227,11 @@ static void add_start(struct hk_buf *out, const char *method, const struct targe
 
 /* ---- the whole ---- */
 
-static enum hk_code check_options(struct hk_http_sink *self, struct hk_err *err)
+static enum hk_code check_options(const struct hk_http_sink *self, const struct hk_http_options *o,
+                                  struct hk_err *err)
 {
-    if (strcmp(self->method, "POST") != 0 && strcmp(self->method, "PUT") != 0 &&
+    bool get = o->bare && strcmp(self->method, "GET") == 0; /* of our own, never of a message */
+    if (!get && strcmp(self->method, "POST") != 0 && strcmp(self->method, "PUT") != 0 &&
         strcmp(self->method, "PATCH") != 0)
         return hk_err_set(err, HK_INVALID, "the method must be POST, PUT or PATCH");
     if (self->max_connections > CONNECTIONS_MAX)
@@ -294,7 +296,7 @@ static enum hk_code set_up(struct hk_http_sink *self, const struct hk_http_optio
     hk_buf_init(&start, START_MAX);
     enum hk_code rc = copy_options(self, o, err);
     if (rc == HK_OK)
-        rc = check_options(self, err);
+        rc = check_options(self, o, err);
     self->max_connections += o->more_connections;
     if (rc == HK_OK && wire == WIRE_H1)
         add_start(&start, self->method, u);
@@ -309,7 +311,7 @@ static enum hk_code set_up(struct hk_http_sink *self, const struct hk_http_optio
     if (rc == HK_OK)
         rc = open_wire(self, u, wire, err);
     if (rc == HK_OK && o->oauth)
-        rc = hk_oauth_new(self, o, &self->oauth, err);
+        rc = hk_oauth_new(self, o, err);
     hk_secret_wipe(start.data, start.len); /* some carry a token in the path */
     hk_buf_fini(&start);
     return rc;
@@ -388,7 +390,7 @@ enum hk_code hk_http_open(struct hk_loop *loop, const struct hk_http_options *op
 
 void hk_http_fini(struct hk_http_sink *self)
 {
-    hk_oauth_free(self->oauth);
+    hk_access_free(self->token);
     for (struct hk_http_transfer *t = self->spare.first; t;) {
         struct hk_http_transfer *next = t->next;
         self->wire->unmake(t);

@@ -1,0 +1,19 @@
+/* SPDX-License-Identifier: Apache-2.0 */
+/* EventBridge as a kind of sink. */
+#include "sink/eventbridge/eventbridge.h"
+#include "sink/kinds.h"
+
+static enum hk_code open_eventbridge(const struct hk_conf_destination *conf, struct hk_loop *loop,
+                                     struct hk_sink **out, struct hk_err *err)
+{
+    return hk_sink_open_aws(&hk_eventbridge_service, conf, loop, out, err);
+}
+
+static enum hk_code probe_eventbridge(const struct hk_conf_destination *conf, uint64_t timeout_ms,
+                                      char out[HK_SINK_PROBE_MAX], struct hk_err *err)
+{
+    return hk_sink_probe_aws(&hk_eventbridge_probe, conf, timeout_ms, out, err);
+}
+
+const struct hk_sink_kind hk_sink_kind_eventbridge = {
+    .name = "eventbridge", .open = open_eventbridge, .probe = probe_eventbridge};
