@@ -57,6 +57,7 @@ static const struct hk_server_scheme *scheme_of(enum hk_conf_kind kind)
     case HK_KIND_SNS:
     case HK_KIND_EVENTBRIDGE:
     case HK_KIND_KINESIS:
+    case HK_KIND_PUBSUB:
     case HK_NKINDS:
         break;
     case HK_KIND_AMQP:

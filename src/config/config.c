@@ -475,6 +475,12 @@ const struct hk_conf_aws *hk_conf_aws(const struct hk_conf_destination *destinat
     return sections[destination->kind];
 }
 
+static const char *show_pubsub(const struct hk_conf_pubsub *pubsub, char room[HK_URL_SHOWN_MAX])
+{
+    (void)snprintf(room, HK_URL_SHOWN_MAX, "pubsub://%s/%s", pubsub->project, pubsub->topic);
+    return room;
+}
+
 const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *destination)
 {
     switch (destination->kind) {
@@ -485,6 +491,7 @@ const struct hk_conf_servers *hk_conf_servers(const struct hk_conf_destination *
     case HK_KIND_SNS:
     case HK_KIND_EVENTBRIDGE:
     case HK_KIND_KINESIS:
+    case HK_KIND_PUBSUB:
     case HK_NKINDS:
         break;
     case HK_KIND_AMQP:
@@ -508,6 +515,8 @@ const char *hk_conf_url(const struct hk_conf_destination *destination, char room
         return show_kafka(&destination->kafka, room);
     if (hk_conf_aws(destination))
         return hk_conf_aws(destination)->to; /* it holds no secret */
+    if (destination->kind == HK_KIND_PUBSUB && destination->pubsub.project && destination->pubsub.topic)
+        return show_pubsub(&destination->pubsub, room);
     if (destination->kind != HK_KIND_HTTP || !destination->http.url)
         return NULL;
     return hk_conf_is_targeted(destination) ? HK_CONF_URL_MESSAGE
@@ -537,6 +546,8 @@ bool hk_conf_has_files(const struct hk_conf_destination *destination)
     case HK_KIND_EVENTBRIDGE:
     case HK_KIND_KINESIS:
         return hk_conf_aws(destination)->ca_file || hk_conf_aws(destination)->credentials_file;
+    case HK_KIND_PUBSUB:
+        return destination->pubsub.ca_file || destination->pubsub.credentials_file;
     case HK_KIND_NULL:
     case HK_NKINDS:
         break;

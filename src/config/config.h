@@ -307,6 +307,7 @@ struct hk_conf_sasl {
     enum hk_conf_mechanism mechanism;
     const char *user, *password;    /* NULL: not given */
     const char *token, *token_file; /* of OAUTHBEARER; NULL: not given */
+    struct hk_conf_oauth oauth;     /* token_url NULL: not used */
 };
 
 enum hk_conf_partitioner {
@@ -357,6 +358,17 @@ struct hk_conf_aws {
     enum hk_conf_aws_body body;
 };
 
+/* Google Cloud Pub/Sub. NULL: not given. */
+struct hk_conf_pubsub {
+    uint32_t given;
+    const char *project, *topic;
+    const char *endpoint; /* NULL: Google's */
+    const char *emulator; /* in its place, without credentials */
+    const char *credentials, *credentials_file, *metadata_server;
+    const char *ca_file;
+    enum hk_conf_cloudevents cloudevents; /* NONE or BINARY */
+};
+
 enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
     HK_KIND_HTTP = 0,
     HK_KIND_NULL,
@@ -369,6 +381,7 @@ enum hk_conf_kind { /* in the order of a destination's options (tables.h) */
     HK_KIND_SNS,
     HK_KIND_EVENTBRIDGE,
     HK_KIND_KINESIS,
+    HK_KIND_PUBSUB,
     HK_NKINDS
 };
 
@@ -443,6 +456,7 @@ struct hk_conf_destination {
     struct hk_conf_mqtt mqtt;
     struct hk_conf_kafka kafka;
     struct hk_conf_aws sqs, sns, eventbridge, kinesis;
+    struct hk_conf_pubsub pubsub;
     struct hk_conf_queue queue;
     const char *policy;                    /* the default one's name when none was given */
     const struct hk_policy *own_policy;    /* that policy as the queue changes it; NULL: it is no queue */

@@ -181,6 +181,7 @@ enum {
     HK_SASL_PASSWORD_OPT,
     HK_SASL_TOKEN_OPT,
     HK_SASL_TOKEN_FILE_OPT,
+    HK_SASL_OAUTH_OPT,
     HK_SASL_NOPTS
 };
 
@@ -232,6 +233,7 @@ enum {
     HK_DEST_SNS_OPT,
     HK_DEST_EVENTBRIDGE_OPT,
     HK_DEST_KINESIS_OPT,
+    HK_DEST_PUBSUB_OPT,
     HK_DEST_POLICY_OPT,
     HK_DEST_LIMITS_OPT,
     HK_DEST_BREAKER_OPT,
@@ -301,15 +303,15 @@ enum {
 extern const struct hk_opt_table hk_root_table;
 extern const struct hk_opt_table hk_destination_table;
 extern const struct hk_opt_table hk_amqp_table, hk_nats_table, hk_redis_table,
-    hk_mqtt_table;                                              /* tables_brokers.c */
-extern const struct hk_opt_table hk_proxy_table;                /* proxies.c */
-extern const struct hk_opt_table hk_channel_table;              /* tables_alerts.c */
-extern const struct hk_opt_table hk_amqp_table;                 /* tables_brokers.c */
-extern const struct hk_opt_table hk_kafka_table, hk_sasl_table; /* tables_kafka.c */
-extern const struct hk_opt_table hk_sqs_table, hk_sns_table, hk_eventbridge_table,
-    hk_kinesis_table;                              /* tables_aws.c */
+    hk_mqtt_table;                                 /* tables_brokers.c */
 extern const struct hk_opt_table hk_proxy_table;   /* proxies.c */
 extern const struct hk_opt_table hk_channel_table; /* tables_alerts.c */
+#define HK_OAUTH_NOPTS 6
+extern const struct hk_opt hk_oauth_opts[HK_OAUTH_NOPTS]; /* of struct hk_conf_oauth; tables.c */
+extern const struct hk_opt_table hk_kafka_table, hk_sasl_table, hk_sasl_oauth_table; /* tables_kafka.c */
+extern const struct hk_opt_table hk_sqs_table, hk_sns_table, hk_eventbridge_table,
+    hk_kinesis_table;                             /* tables_aws.c */
+extern const struct hk_opt_table hk_pubsub_table; /* tables_google.c */
 extern const struct hk_opt_table hk_slack_table, hk_email_table, hk_hook_table, hk_pagerduty_table,
     hk_exec_table;
 extern const struct hk_opt_table hk_alerts_table, hk_quiet_table, hk_alert_rule_table;
@@ -341,6 +343,7 @@ void hk_check_mqtt(struct hk_walk *walk, const struct hk_yaml_node *node, void *
 void hk_check_redis(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_kafka(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_aws(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
+void hk_check_pubsub(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_limits(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_destination(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);
 void hk_check_queues(struct hk_walk *walk, const struct hk_yaml_node *node, void *section);

@@ -37,11 +37,24 @@ static const struct hk_opt sasl_opts[HK_SASL_NOPTS] = {
     [HK_SASL_TOKEN_OPT] = {"token", HK_OPT_STRING, HK_OPT_SECRET, AT(struct hk_conf_sasl, token), .min = 1,
                            .max = 8192, .check = hk_text_check_printable, .otherwise = "none",
                            .example = "\"${KAFKA_TOKEN}\"",
-                           .help = "token of OAUTHBEARER; or give token_file"},
+                           .help = "token of OAUTHBEARER; or give token_file or oauth2"},
     [HK_SASL_TOKEN_FILE_OPT] =
         {"token_file", HK_OPT_PATH, AT(struct hk_conf_sasl, token_file), .min = 1, .max = 4096,
          .otherwise = "none", .example = "/run/secrets/kafka-token",
          .help = "file with the token of OAUTHBEARER; the relay reads it again when the token expires"},
+    [HK_SASL_OAUTH_OPT] = {"oauth2", HK_OPT_SECTION, AT(struct hk_conf_sasl, oauth),
+                           .sub = &hk_sasl_oauth_table, .otherwise = "none",
+                           .help = "how the relay fetches tokens of OAUTHBEARER (client credentials)"},
+};
+
+const struct hk_opt_table hk_sasl_oauth_table = {
+    .name = "oauth2",
+    .where = "destinations.NAME.kafka.sasl.oauth2",
+    .size = sizeof(struct hk_conf_oauth),
+    .opts = hk_oauth_opts,
+    .n_opts = HK_OAUTH_NOPTS,
+    .example =
+        "{ token_url: https://login.example/token, client_id: relay, client_secret: \"${KAFKA_CLIENT_SECRET}\" }",
 };
 
 const struct hk_opt_table hk_sasl_table = {
@@ -143,15 +156,16 @@ static void check_sasl(struct hk_walk *walk, const struct hk_yaml_node *at, cons
     bool bearer = sasl->mechanism == HK_MECHANISM_OAUTHBEARER;
     /* also those that were refused, for another reason that is told already */
     bool user = hk_yaml_get(at, "user"), password = hk_yaml_get(at, "password");
-    bool token = hk_yaml_get(at, "token"), file = hk_yaml_get(at, "token_file");
+    bool token = hk_yaml_get(at, "token"), file = hk_yaml_get(at, "token_file"),
+         oauth = hk_yaml_get(at, "oauth2");
     if (!HK_GIVEN(sasl, HK_SASL_MECHANISM_OPT))
         return;
-    if (bearer && token == file)
-        hk_walk_error(walk, at->key_at, "OAUTHBEARER needs \"token\" or \"token_file\"");
+    if (bearer && token + file + oauth != 1)
+        hk_walk_error(walk, at->key_at, "OAUTHBEARER needs one of \"token\", \"token_file\" and \"oauth2\"");
     else if (bearer && password)
         hk_walk_error(walk, at->key_at, "OAUTHBEARER has no \"password\"");
-    else if (!bearer && (token || file))
-        hk_walk_error(walk, at->key_at, "\"token\" and \"token_file\" are for OAUTHBEARER");
+    else if (!bearer && (token || file || oauth))
+        hk_walk_error(walk, at->key_at, "\"token\", \"token_file\" and \"oauth2\" are for OAUTHBEARER");
     else if (!bearer && (!user || !password))
         hk_walk_error(walk, at->key_at, "PLAIN and SCRAM need \"user\" and \"password\"");
 }
@@ -186,4 +200,9 @@ void hk_check_kafka(struct hk_walk *walk, const struct hk_yaml_node *node, void 
     check_sasl(walk, sasl, &kafka->sasl);
     if (!kafka->tls && kafka->brokers && !are_local(kafka->brokers))
         hk_walk_warn(walk, sasl->key_at, "credentials go out unencrypted: give \"tls: true\"");
+    const char *token_url = kafka->sasl.oauth.token_url;
+    if (!hk_walk_failed(walk) && token_url && hk_str_starts(hk_str_of(token_url), hk_str_of("http:")) &&
+        !hk_text_url_is_local(token_url))
+        hk_walk_warn(walk, sasl->key_at,
+                     "the client secret goes out unencrypted: token_url is http, not https");
 }

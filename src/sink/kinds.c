@@ -9,7 +9,7 @@ static const struct hk_sink_kind *const kinds[HK_NKINDS] = {
     [HK_KIND_REDIS] = &hk_sink_kind_redis,     [HK_KIND_MQTT] = &hk_sink_kind_mqtt,
     [HK_KIND_KAFKA] = &hk_sink_kind_kafka,     [HK_KIND_SQS] = &hk_sink_kind_sqs,
     [HK_KIND_SNS] = &hk_sink_kind_sns,         [HK_KIND_EVENTBRIDGE] = &hk_sink_kind_eventbridge,
-    [HK_KIND_KINESIS] = &hk_sink_kind_kinesis,
+    [HK_KIND_KINESIS] = &hk_sink_kind_kinesis, [HK_KIND_PUBSUB] = &hk_sink_kind_pubsub,
 };
 
 enum hk_code hk_sink_allow(const struct hk_conf_destination *conf, struct hk_cidr **out, size_t *out_n,

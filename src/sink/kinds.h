@@ -36,6 +36,7 @@ extern const struct hk_sink_kind hk_sink_kind_sqs;
 extern const struct hk_sink_kind hk_sink_kind_sns;
 extern const struct hk_sink_kind hk_sink_kind_eventbridge;
 extern const struct hk_sink_kind hk_sink_kind_kinesis;
+extern const struct hk_sink_kind hk_sink_kind_pubsub;
 
 const struct hk_sink_kind *hk_sink_kind_of(const struct hk_conf_destination *conf);
 /* The ranges that a destination allows, as one array; hk_mem_free it. HK_NOMEM. */

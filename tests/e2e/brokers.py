@@ -137,6 +137,7 @@ class BrokerWorld(World):
             else:
                 trouble(self, broker)
         until(lambda: self.sent_count() == MESSAGES, lambda: f"all to be sent, not {self.statuses()}: {relay.log()[-3000:]}")
+        relay.ready()  # the last one may not even have begun, and would die of the signal
         relay.stop()
         return relay
 

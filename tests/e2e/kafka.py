@@ -14,6 +14,7 @@ import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
 import kafka_broker
+import oauth
 from kafka_broker import PASSWORD, Broker
 from support import BINARY, QUICK, World, clean_environment, run_tests, until
 
@@ -52,6 +53,9 @@ class KafkaWorld(World):
         self.config["destinations"] = destinations
         self.write_config()
 
+    def is_all_over(self, n):
+        until(lambda: sum(self.statuses("status IN ('sent', 'dead')").values()) == n, lambda: f"an end of all, not {self.statuses()}")
+
     def attempts(self, message_id):
         return json.loads(self.hikyaku("messages", "show", message_id, "--json"))["attempts"]
 
@@ -87,6 +91,42 @@ def each_way_in_and_what_a_record_holds():
         assert found["in-plain"].headers["event-type"] == "OrderCreated"
         event = found["in-events"].headers
         assert (event["ce_specversion"], event["ce_type"], event["ce_source"]) == ("1.0", "OrderCreated", "/hikyaku") and "event-type" not in event, event
+
+
+@test
+def tokens_of_an_endpoint_log_in_and_are_renewed():
+    """By client credentials, from Authlib's server. They live for ten seconds, and the broker ends each session after eight: without new
+    tokens messages would stop."""
+    broker()
+    with KafkaWorld() as w:
+        server = oauth.Server(w)
+        server.rule(subject="relay", life=10)
+        oauth2 = {"token_url": f"http://127.0.0.1:{server.port}/token", "client_id": "relay@shop", "client_secret": "${CLIENT_SECRET}", "scope": "hooks:write"}
+
+        def by(**more):
+            return kafka("sasl", sasl={"mechanism": "OAUTHBEARER", "oauth2": {**oauth2, **more}})
+        w.config["destinations"] = {"good": by(), "wrong": by(client_secret="${WRONG_SECRET}"), "nobody": by(token_url="http://127.0.0.1:1/token")}
+        w.write_config()
+        relay = w.daemon(env=oauth.ENV).ready()
+        for name in ("wrong", "nobody"):
+            w.insert(destination=name, message_id=name)
+        first, n = time.monotonic(), 0
+        while time.monotonic() < first + 25 or server.counts()["token"] < 4:
+            w.insert(destination="good", message_id=f"flow-{n:04d}")
+            n += 1
+            time.sleep(0.2)
+        w.is_all_over(n + 2)
+        assert w.letters() == {"wrong": "AUTH_FAILED", "nobody": "RETRY_EXHAUSTED"}, w.letters()
+        wrong, nobody = (w.sql("SELECT error_message FROM dead_letters WHERE message_id = ?", name)[0][0] for name in ("wrong", "nobody"))
+        assert "token endpoint: HTTP 401 invalid_client" in wrong, wrong
+        assert "token_unavailable" in json.dumps(w.attempts("nobody")).lower() and "refused" in json.dumps(w.attempts("nobody")), (nobody, w.attempts("nobody"))
+        attempts = w.sql("SELECT count(*) FROM outbox_attempts WHERE message_id LIKE 'flow-%' AND class <> 'success'")
+        assert attempts == [(0,)], attempts
+        said = w.hikyaku_with(oauth.ENV, "doctor")
+        assert "'good': 1 broker; topic orders has 4 partitions" in said and "'wrong': _AUTHENTICATION: token endpoint: HTTP 401" in said, said
+        relay.stop()
+        for secret in (oauth.SECRET, oauth.WRONG, "eyJ"):
+            assert secret not in relay.log() + said, secret
 
 
 @test

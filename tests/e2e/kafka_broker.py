@@ -128,7 +128,8 @@ class Broker:
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
             "super.users": "User:ANONYMOUS", "allow.everyone.if.no.acl.found": "true",
             "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
-            "ssl.keystore.type": "PEM", "ssl.keystore.location": "keystore.pem"}
+            "ssl.keystore.type": "PEM", "ssl.keystore.location": "keystore.pem",
+            "listener.name.sasl.oauthbearer.connections.max.reauth.ms": "8000"}
         for listener in ("sasl", "tls"):
             settings |= {
                 f"listener.name.{listener}.plain.sasl.jaas.config": f'{JAAS}.plain.PlainLoginModule required user_relay="{PASSWORD}";',

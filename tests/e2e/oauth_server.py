@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """An OAuth 2.0 server (Authlib's, in Flask) with one client, and beside it a receiver of webhooks that lets nobody in without one of its
 tokens. oauth.py runs it with the interpreter of clients.py. Usage: oauth_server.py PORT"""
+import base64
 import collections
 import json
 import os
@@ -18,7 +19,8 @@ from flask import Flask, Response, jsonify, request
 app, lock = Flask(__name__), threading.Lock()
 tokens, counts, received = {}, collections.Counter(), []
 # life: what the server says of a token; revoked: tokens that were issued before this time are none any more
-rules = {"life": 3600, "revoked": 0.0, "status": 0, "deny": False, "delay": 0.0, "text": ""}
+# subject: tokens are JWTs of that subject that nobody has signed, as Kafka's test mechanism takes them
+rules = {"life": 3600, "revoked": 0.0, "status": 0, "deny": False, "delay": 0.0, "text": "", "subject": ""}
 
 
 class Client(ClientMixin):
@@ -80,11 +82,19 @@ def save_token(made, _):
         tokens[made["access_token"]] = Token(made)
 
 
+def make_token(**_):
+    if not rules["subject"]:
+        return "token-" + os.urandom(24).hex()
+    now = int(time.time())
+    claims = {"sub": rules["subject"], "iat": now, "exp": now + rules["life"], "jti": os.urandom(8).hex()}
+    parts = [base64.urlsafe_b64encode(json.dumps(part).encode()).decode().rstrip("=") for part in ({"alg": "none"}, claims)]
+    return ".".join([*parts, ""])
+
+
 server = AuthorizationServer(app, query_client=lambda name: Client() if name in (Client.client_id, "relay%40shop") else None,
                              save_token=save_token)
 server.register_grant(Grant)
-server.register_token_generator("default", BearerTokenGenerator(
-    lambda **_: "token-" + os.urandom(24).hex(), expires_generator=lambda *_: rules["life"]))
+server.register_token_generator("default", BearerTokenGenerator(make_token, expires_generator=lambda *_: rules["life"]))
 
 
 class Validator(BearerTokenValidator):

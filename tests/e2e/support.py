@@ -524,6 +524,12 @@ class World:
         assert done.returncode == 0, (args, done.returncode, done.stdout, done.stderr)
         return done.stdout
 
+    def hikyaku_with(self, env, *args):
+        """What it says, whatever it returns."""
+        done = subprocess.run([BINARY, "--config", str(self.config_path), *args], cwd=self.folder, text=True, stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=120, check=False, env={**clean_environment(), **env})
+        return done.stdout + done.stderr
+
     def try_hikyaku(self, *args):
         """(exit code, what it wrote to either)"""
         done = subprocess.run([BINARY, "--config", str(self.config_path), *args], cwd=self.folder, text=True,

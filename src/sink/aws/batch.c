@@ -109,17 +109,13 @@ static void on_answer(void *arg, const struct hk_sink_result *result)
     struct aws_request *r = arg;
     struct hk_broker *b = &r->sink->broker;
     const struct hk_facts *facts = &result->facts;
-    char text[HK_LINK_TEXT_MAX];
-    for (size_t i = 0; i < r->load.n; i++)
-        (void)hk_str_copy(r->flights[i]->address, sizeof r->flights[i]->address, result->address);
-    if (!facts->status) {
-        (void)snprintf(text, sizeof text, "%.*s", (int)facts->error.len, facts->error.ptr);
-        hk_load_fail(&r->load, facts->fault, facts->possibly_delivered, NULL, NULL, text);
-    } else if (facts->status == 200) {
+    hk_load_note_address(&r->load, result->address);
+    if (!facts->status)
+        hk_load_unanswered(&r->load, facts);
+    else if (facts->status == 200)
         judge_entries(r, facts);
-    } else {
+    else
         judge_refusal(r, facts);
-    }
     free_request(r);
     hk_broker_pump(b);
 }

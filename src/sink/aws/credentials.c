@@ -1,15 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/show.h"
 #include "base/str.h"
 #include "sink/aws/credentials.h"
+#include "sink/file.h"
 
 enum {
     FILE_MAX = 64 * 1024,
@@ -74,41 +72,23 @@ bool hk_aws_credentials_read(struct hk_str text, struct hk_str profile, struct h
     return hk_aws_credentials_take(out, key_id, secret, token);
 }
 
-long hk_aws_file_read(const char *path, char *text, size_t room)
-{
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    if (fd < 0)
-        return -1;
-    ssize_t n = 0;
-    size_t len = 0;
-    while (len < room && (n = read(fd, text + len, room - len)) > 0)
-        len += (size_t)n;
-    int error = errno;
-    (void)close(fd);
-    errno = error;
-    return n < 0 ? -1 : (long)len;
-}
-
 /* HK_NOTFOUND: there is no such file, or it has no such section. */
 static enum hk_code load_file(const char *path, const char *profile, struct hk_aws_credentials *out,
                               struct hk_err *err)
 {
     char shown[HK_SHOW_MAX], name[HK_SHOW_MAX];
-    char *text = hk_mem_alloc(FILE_MAX);
-    if (!text)
-        return hk_err_set(err, HK_NOMEM, "out of memory");
-    long n = hk_aws_file_read(path, text, FILE_MAX);
-    int error = errno;
-    bool good = n >= 0 && n < FILE_MAX &&
-                hk_aws_credentials_read((struct hk_str){text, (size_t)n}, hk_str_of(profile), out);
-    hk_mem_wipe(text, FILE_MAX);
-    hk_mem_free(text);
-    if (good)
-        return HK_OK;
+    struct hk_err why = {.message = ""};
+    struct hk_buf text;
+    hk_buf_init(&text, FILE_MAX);
+    enum hk_code rc = hk_sink_file_read(path, &text, &why);
+    bool good = rc == HK_OK && hk_aws_credentials_read(hk_buf_str(&text), hk_str_of(profile), out);
+    hk_mem_wipe(text.data, text.len);
+    hk_buf_fini(&text);
+    if (good || rc == HK_NOMEM)
+        return good ? HK_OK : hk_err_set(err, rc, "%s", why.message);
     (void)hk_show(hk_str_of(path), shown);
-    if (n < 0)
-        return hk_err_set(err, error == ENOENT ? HK_NOTFOUND : HK_DENIED,
-                          "no AWS credentials: %s cannot be read: %s", shown, strerror(error));
+    if (rc != HK_OK)
+        return hk_err_set(err, rc, "no AWS credentials: %s: %s", shown, why.message);
     return hk_err_set(err, HK_NOTFOUND,
                       "no AWS credentials: %s has no section %s with aws_access_key_id and "
                       "aws_secret_access_key",

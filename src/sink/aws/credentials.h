@@ -56,8 +56,6 @@ const char *hk_aws_source_env(const struct hk_aws_source *source, const char *na
 bool hk_aws_credentials_take(struct hk_aws_credentials *out, struct hk_str key_id, struct hk_str secret,
                              struct hk_str token);
 bool hk_aws_credentials_are_visible(const struct hk_aws_credentials *credentials);
-/* Reads a small file. The length, -1 with errno; `room`: it is longer. */
-long hk_aws_file_read(const char *path, char *text, size_t room);
 /* The same from the text of a shared credentials file. False: the section is not there, or has no whole pair of keys. */
 bool hk_aws_credentials_read(struct hk_str text, struct hk_str profile, struct hk_aws_credentials *out);
 /* As of the process. */

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /* Link-local addresses are refused as destinations. Those of the metadata services are let through here, and only here: their answers
  * become keys and never reach a message. */
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -10,6 +9,7 @@
 #include "base/str.h"
 #include "sink/aws/form.h"
 #include "sink/aws/question.h"
+#include "sink/file.h"
 
 enum {
     BODY_MAX = 32 * 1024,
@@ -86,17 +86,20 @@ static enum hk_code wrong_url(const char *variable, struct hk_err *err)
 static enum hk_code read_secret(const char *path, char *out, size_t room, struct hk_err *err)
 {
     char shown[HK_SHOW_MAX];
-    long n = hk_aws_file_read(path, out, room);
-    (void)hk_show(hk_str_of(path), shown);
-    if (n < 0)
-        return hk_err_set(err, HK_DENIED, "no AWS credentials: %s cannot be read: %s", shown,
-                          strerror(errno));
-    while (n > 0 && (size_t)n < room && (out[n - 1] == '\n' || out[n - 1] == '\r' || out[n - 1] == ' '))
-        n--;
-    if ((size_t)n >= room || n == 0)
-        return hk_err_set(err, HK_DENIED, "no AWS credentials: %s is empty or too long", shown);
-    out[n] = '\0';
-    return HK_OK;
+    struct hk_err why = {.message = ""};
+    struct hk_buf text;
+    hk_buf_init(&text, room);
+    enum hk_code rc = hk_sink_file_read(path, &text, &why);
+    struct hk_str secret = hk_buf_str(&text);
+    while (secret.len && strchr("\n\r ", secret.ptr[secret.len - 1]))
+        secret.len--;
+    bool good = rc == HK_OK && secret.len && hk_str_copy(out, room, secret);
+    hk_mem_wipe(text.data, text.len);
+    hk_buf_fini(&text);
+    if (good || rc == HK_NOMEM)
+        return good ? HK_OK : hk_err_set(err, rc, "%s", why.message);
+    return hk_err_set(err, HK_DENIED, "no AWS credentials: %s: %s", hk_show(hk_str_of(path), shown),
+                      rc == HK_OK ? "it is empty or too long" : why.message);
 }
 
 static bool is_visible(struct hk_str s, bool blanks)

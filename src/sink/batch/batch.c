@@ -164,24 +164,16 @@ static void judge_success(struct batch_request *r, const struct hk_sink_result *
     }
 }
 
-static void judge_fault(struct batch_request *r, const struct hk_facts *facts)
-{
-    char text[HK_HTTP_ERROR_MAX];
-    (void)snprintf(text, sizeof text, "%.*s", (int)facts->error.len, facts->error.ptr);
-    hk_load_fail(&r->load, facts->fault, facts->possibly_delivered, NULL, NULL, text);
-}
-
 static void on_answer(void *arg, const struct hk_sink_result *result)
 {
     struct batch_request *r = arg;
     struct hk_batch_sink *self = r->sink;
     self->open--;
-    for (size_t i = 0; i < r->load.n; i++) {
+    for (size_t i = 0; i < r->load.n; i++)
         r->flights[i]->answer = result;
-        (void)hk_str_copy(r->flights[i]->address, sizeof r->flights[i]->address, result->address);
-    }
+    hk_load_note_address(&r->load, result->address);
     if (!result->facts.status)
-        judge_fault(r, &result->facts);
+        hk_load_unanswered(&r->load, &result->facts);
     else if (result->facts.status / 100 == 2)
         judge_success(r, result);
     else

@@ -1,4 +1,7 @@
 /* SPDX-License-Identifier: Apache-2.0 */
+#include <stdio.h>
+
+#include "base/str.h"
 #include "sink/broker/load.h"
 
 enum {
@@ -49,6 +52,19 @@ void hk_load_fail(struct hk_load *load, enum hk_fault fault, bool possibly_deliv
 {
     for (size_t i = 0; i < load->n; i++)
         hk_flight_fail(load->flights[i], fault, possibly_delivered, code, words, error);
+}
+
+void hk_load_unanswered(struct hk_load *load, const struct hk_facts *facts)
+{
+    char text[HK_LINK_TEXT_MAX];
+    (void)snprintf(text, sizeof text, "%.*s", (int)facts->error.len, facts->error.ptr);
+    hk_load_fail(load, facts->fault, facts->possibly_delivered, NULL, NULL, text);
+}
+
+void hk_load_note_address(struct hk_load *load, struct hk_str address)
+{
+    for (size_t i = 0; i < load->n; i++)
+        (void)hk_str_copy(load->flights[i]->address, sizeof load->flights[i]->address, address);
 }
 
 void hk_load_split(struct hk_load *load, size_t company)

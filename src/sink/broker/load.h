@@ -29,6 +29,10 @@ uint64_t hk_load_timeout_ms(const struct hk_load *load, uint64_t now_ms);
 /* As hk_flight_fail, for all. */
 void hk_load_fail(struct hk_load *load, enum hk_fault fault, bool possibly_delivered, const char *code,
                   const char *words, const char *error);
+/* As hk_load_fail, with what a request without a status reports: it never left, or nobody answered. */
+void hk_load_unanswered(struct hk_load *load, const struct hk_facts *facts);
+/* The address that the request went to, for each of their reports. */
+void hk_load_note_address(struct hk_load *load, struct hk_str address);
 /* All are queued again, to travel in a company of so many. */
 void hk_load_split(struct hk_load *load, size_t company);
 

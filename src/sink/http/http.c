@@ -530,7 +530,7 @@ static enum hk_code http_send(struct hk_sink *sink, const struct hk_delivery *de
     t->payload = t->request.body;
     t->response.read_max = HK_HTTP_READ_MAX + self->keep_bytes + 2 * (uint64_t)msg->payload.len;
     arm(t);
-    if (self->oauth)
+    if (self->token)
         hk_oauth_begin(t);
     else
         self->wire->begin(t);

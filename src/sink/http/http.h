@@ -11,6 +11,7 @@
 
 #include <hikyaku/error.h>
 
+#include "base/buf.h"
 #include "base/cidr.h"
 #include "base/proxy.h"
 #include "loop/loop.h"
@@ -32,12 +33,22 @@ struct hk_http_header {
     bool secret; /* shown as "***" in hk_sink_result.request_headers; Authorization and the like always are */
 };
 
-/* Access tokens by client credentials. */
+/* Makes an access token, at most 8 KiB of visible ASCII, without asking anybody. HK_DENIED: there are no credentials, or none that can be
+ * used, for the reason in `err`; HK_NOMEM. */
+typedef enum hk_code hk_access_mint_fn(void *arg, int64_t wall_ms, struct hk_buf *out, uint64_t *out_life_s,
+                                       struct hk_err *err);
+
+/* Access tokens: by client credentials, from Google's metadata server, or made here. */
 struct hk_http_oauth {
     const char *token_url; /* as `url` */
     const char *client_id, *client_secret;
     const char *scope, *audience; /* NULL: not sent */
     bool in_body;                 /* id and secret; else in the Authorization header */
+    bool metadata;                /* token_url is asked as Google's metadata server is; no id, no proxy */
+    const struct hk_cidr *allow;  /* of token_url; NULL: as of `url` */
+    size_t n_allow;
+    hk_access_mint_fn *mint; /* NULL: token_url is asked. `mint_arg` outlives the sink */
+    void *mint_arg;
 };
 
 #define HK_HTTP_LATE_MAX 8

@@ -15,7 +15,7 @@
 /* libcurl may wait for minutes after an address was refused: the name's others have this long to be tried. */
 #define HK_HTTP_BLOCKED_MS 1000
 
-struct hk_oauth;
+struct hk_access;
 
 struct hk_http_list {
     struct hk_http_transfer *first, *last;
@@ -96,7 +96,7 @@ struct hk_http_sink {
     size_t n_allow;
     const struct hk_proxy *proxy; /* that requests go by; NULL: none. In `kept` */
     struct hk_pool kept;          /* wiped at the end */
-    struct hk_oauth *oauth;       /* NULL: requests carry no access token */
+    struct hk_access *token;      /* NULL: requests carry no access token */
     const char *hide;             /* in `kept` */
     uint64_t connect_timeout_ms, first_byte_timeout_ms, low_speed_ms, max_age_ms;
     uint32_t low_speed_bytes, max_connections;

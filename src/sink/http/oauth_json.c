@@ -7,7 +7,8 @@
 
 #include "base/mem.h"
 #include "base/str.h"
-#include "sink/http/oauth.h"
+#include "sink/http/access.h"
+#include "sink/http/request.h"
 #include "sink/http/sign.h"
 
 #define LIFETIME_MAX_S 31536000 /* a year: what is longer is a mistake */

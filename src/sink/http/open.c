@@ -208,10 +208,12 @@ static void add_start(struct hk_buf *out, const char *method, const struct targe
 
 /* ---- the whole ---- */
 
-static enum hk_code check_options(struct hk_http_sink *self, bool bare, struct hk_err *err)
+static enum hk_code check_options(const struct hk_http_sink *self, const struct hk_http_options *o,
+                                  struct hk_err *err)
 {
-    if (strcmp(self->method, "POST") != 0 && strcmp(self->method, "PUT") != 0 &&
-        strcmp(self->method, "PATCH") != 0 && (!bare || strcmp(self->method, "GET") != 0))
+    bool get = o->bare && strcmp(self->method, "GET") == 0; /* of our own, never of a message */
+    if (!get && strcmp(self->method, "POST") != 0 && strcmp(self->method, "PUT") != 0 &&
+        strcmp(self->method, "PATCH") != 0)
         return hk_err_set(err, HK_INVALID, "the method must be POST, PUT or PATCH");
     if (self->max_connections > CONNECTIONS_MAX)
         return hk_err_set(err, HK_INVALID, "at most %d connections", CONNECTIONS_MAX);
@@ -253,7 +255,7 @@ static enum hk_code set_up(struct hk_http_sink *self, const struct hk_http_optio
     hk_buf_init(&start, START_MAX);
     enum hk_code rc = copy_options(self, o, err);
     if (rc == HK_OK)
-        rc = check_options(self, o->bare, err);
+        rc = check_options(self, o, err);
     self->max_connections += o->more_connections;
     if (rc == HK_OK && h1)
         add_start(&start, self->method, u);
@@ -268,7 +270,7 @@ static enum hk_code set_up(struct hk_http_sink *self, const struct hk_http_optio
     if (rc == HK_OK)
         rc = open_wire(self, u, h1, err);
     if (rc == HK_OK && o->oauth)
-        rc = hk_oauth_new(self, o, &self->oauth, err);
+        rc = hk_oauth_new(self, o, err);
     hk_secret_wipe(start.data, start.len); /* some carry a token in the path */
     hk_buf_fini(&start);
     return rc;
@@ -327,7 +329,7 @@ enum hk_code hk_http_open(struct hk_loop *loop, const struct hk_http_options *op
 
 void hk_http_fini(struct hk_http_sink *self)
 {
-    hk_oauth_free(self->oauth);
+    hk_access_free(self->token);
     for (struct hk_http_transfer *t = self->spare.first; t;) {
         struct hk_http_transfer *next = t->next;
         self->wire->unmake(t);

@@ -78,6 +78,12 @@ void hk_kafka_settings(struct hk_buf *out, const struct hk_kafka_options *o)
         add_setting(out, "user", o->user);
         add_setting(out, "token", o->token);
         add_setting(out, "token_file", o->token_file);
+        add_setting(out, "token_url", o->oauth.token_url);
+        add_setting(out, "client_id", o->oauth.client_id);
+        add_setting(out, "client_secret", o->oauth.client_secret);
+        add_setting(out, "scope", o->oauth.scope);
+        add_setting(out, "audience", o->oauth.audience);
+        add_number(out, "in_body", o->oauth.in_body);
     }
     for (size_t i = 0; i < o->n_allow; i++)
         hk_buf_add(out, &o->allow[i], sizeof o->allow[i]);
@@ -128,6 +134,7 @@ static void free_client(struct hk_kafka_client *c)
     hk_kafka_record_fini(&c->record);
     hk_buf_fini(&c->shown_request);
     hk_buf_fini(&c->shown_response);
+    hk_access_free(c->access);
     wipe_text(c->token);
     hk_mem_free(c->token_file);
     hk_mem_free(c->user);
@@ -173,11 +180,14 @@ static enum hk_code new_client(struct hk_loop *loop, const struct hk_kafka_optio
         rc = hk_err_set(err, HK_NOMEM, "out of memory");
     else if ((conf = hk_kafka_conf(&c->settings, err)) == NULL)
         rc = HK_INVALID;
+    if (conf)
+        rd_kafka_conf_destroy(conf); /* it was a trial */
+    if (rc == HK_OK && o->oauth.token_url)
+        rc = hk_kafka_token_open(c, o, err);
     if (rc != HK_OK) {
         free_client(c);
         return rc;
     }
-    rd_kafka_conf_destroy(conf); /* it was a trial */
     if (o->n_allow)
         memcpy(c->allow, o->allow, o->n_allow * sizeof *o->allow);
     struct hk_loop_shared **head = hk_loop_shared(loop);
@@ -274,8 +284,13 @@ enum hk_code hk_kafka_client_producer(struct hk_kafka_client *c, bool alone, str
 void hk_kafka_client_said(struct hk_kafka_client *c, rd_kafka_resp_err_t code, const char *text)
 {
     enum hk_fault fault = hk_kafka_trouble(code, text);
+    const char *why = NULL;
     if (fault == HK_FAULT_NONE)
         return;
+    /* librdkafka calls it a log-in that has failed; an endpoint that is out of reach is no refusal */
+    enum hk_fault token = c->access ? hk_access_failure(c->access, &why) : HK_FAULT_NONE;
+    if (token != HK_FAULT_NONE && strstr(text, why))
+        fault = token;
     c->said.code = code;
     c->said.fault = fault;
     c->said.at_ms = hk_loop_now_ms(c->loop);

@@ -14,6 +14,7 @@
 #include <librdkafka/rdkafka.h>
 
 #include "base/buf.h"
+#include "sink/http/access.h"
 #include "sink/kafka/kafka.h"
 #include "sink/kafka/record.h"
 #include "sink/kafka/verdict.h"
@@ -71,6 +72,7 @@ struct hk_kafka_client {
     struct hk_cidr *allow;
     size_t n_allow;
     char *token, *token_file, *user; /* OAUTHBEARER */
+    struct hk_access *access;        /* … or tokens of an endpoint; NULL: none */
     const char *login_hint;
     struct hk_kafka_sink *sinks;
     struct hk_kafka_producer *producers, *usual, *alone;
@@ -98,6 +100,7 @@ struct hk_kafka_producer {
     struct hk_wake *wake;
     struct hk_kafka_entry *entries;
     struct hk_kafka_topic *topics; /* used last first */
+    bool wants_token;              /* that the endpoint has been asked for */
     bool retired;
     rd_kafka_resp_err_t fatal; /* why */
     char fatal_text[HK_KAFKA_TEXT_MAX];
@@ -144,8 +147,14 @@ void hk_kafka_guard_address(struct hk_kafka_guard *guard, int32_t broker, char *
 
 /* ---- token.c ---- */
 
-/* A token of OAUTHBEARER, as librdkafka asks for one. */
-void hk_kafka_token_set(rd_kafka_t *rk, const char *token, const char *file, const char *principal);
+/* librdkafka asks for a token of OAUTHBEARER: the one of the configuration or of a file, now; else when the endpoint has given one. */
+void hk_kafka_token_refresh(struct hk_kafka_producer *producer);
+/* Of the client whose endpoint is to be asked. HK_INVALID, HK_NOMEM. */
+enum hk_code hk_kafka_token_open(struct hk_kafka_client *client, const struct hk_kafka_options *options,
+                                 struct hk_err *err) HK_MUSTCHECK;
+/* The same for a probe: waits for the endpoint, timeout_ms at the most. NONE: librdkafka has a token; else why not. */
+enum hk_fault hk_kafka_token_fetch(rd_kafka_t *rk, const struct hk_kafka_options *options,
+                                   uint64_t timeout_ms, char why[HK_KAFKA_TEXT_MAX]);
 
 /* ---- probe.c ---- */
 

@@ -14,6 +14,7 @@
 
 #include "base/cidr.h"
 #include "loop/loop.h"
+#include "sink/http/http.h"
 #include "sink/sink.h"
 
 #define HK_KAFKA_PROBE_MAX 320
@@ -27,11 +28,12 @@ struct hk_kafka_options {
     const char *mechanism; /* NULL: no SASL; PLAIN, SCRAM-SHA-256, SCRAM-SHA-512, OAUTHBEARER */
     const char *user, *password;
     const char *token,
-        *token_file;         /* OAUTHBEARER: one of them; the file is read again whenever a token runs out */
-    const char *partitioner; /* librdkafka's name of it [murmur2_random: as Java's clients do] */
-    const char *compression; /* [none] */
-    uint64_t linger_ms;      /* records are collected for so long */
-    bool cloudevents;        /* 1.0, binary mode */
+        *token_file; /* OAUTHBEARER: one of them, or oauth; the file is read again whenever a token runs out */
+    struct hk_http_oauth oauth;     /* OAUTHBEARER: tokens by client credentials; token_url NULL: none */
+    const char *partitioner;        /* librdkafka's name of it [murmur2_random: as Java's clients do] */
+    const char *compression;        /* [none] */
+    uint64_t linger_ms;             /* records are collected for so long */
+    bool cloudevents;               /* 1.0, binary mode */
     const char *cloudevents_source; /* [/hikyaku] */
     uint32_t
         window; /* records given to the client and not ended, of this destination; then HK_BUSY [10000] */

@@ -13,6 +13,8 @@ struct probe {
     struct hk_kafka_guard *guard;
     const struct hk_kafka_options *options;
     struct hk_kafka_said said; /* what it met last */
+    int64_t until_ms;
+    enum hk_fault token; /* why the endpoint gave no token; NONE: it did, or nobody asked */
 };
 
 static int64_t now_ms(void)
@@ -27,23 +29,35 @@ static void ignore_log(const rd_kafka_t *rk, int level, const char *facility, co
     (void)rk, (void)level, (void)facility, (void)text;
 }
 
+static void bring_token(struct probe *p)
+{
+    char why[HK_KAFKA_TEXT_MAX];
+    int64_t left_ms = p->until_ms - now_ms();
+    enum hk_fault fault = hk_kafka_token_fetch(p->rk, p->options, left_ms > 0 ? (uint64_t)left_ms : 1, why);
+    if (fault == HK_FAULT_NONE)
+        return;
+    p->token = fault;
+    p->said.fault = fault;
+    p->said.code = RD_KAFKA_RESP_ERR__AUTHENTICATION;
+    (void)snprintf(p->said.text, sizeof p->said.text, "%s", why);
+}
+
 static void hear(struct probe *p)
 {
     rd_kafka_queue_t *queue = rd_kafka_queue_get_main(p->rk);
     rd_kafka_event_t *event = NULL;
-    const struct hk_kafka_options *o = p->options;
     while ((event = rd_kafka_queue_poll(queue, 0)) != NULL) {
         rd_kafka_resp_err_t code = rd_kafka_event_error(event);
         const char *text = rd_kafka_event_error_string(event);
         bool error = rd_kafka_event_type(event) == RD_KAFKA_EVENT_ERROR;
         enum hk_fault fault = error ? hk_kafka_trouble(code, text) : HK_FAULT_NONE;
-        if (fault != HK_FAULT_NONE) {
+        if (fault != HK_FAULT_NONE && p->token == HK_FAULT_NONE) {
             p->said.fault = fault;
             p->said.code = code;
             (void)snprintf(p->said.text, sizeof p->said.text, "%s", text);
         }
         if (rd_kafka_event_type(event) == RD_KAFKA_EVENT_OAUTHBEARER_TOKEN_REFRESH)
-            hk_kafka_token_set(p->rk, o->token, o->token_file, o->user);
+            bring_token(p);
         rd_kafka_event_destroy(event);
     }
     rd_kafka_queue_destroy(queue);
@@ -108,7 +122,7 @@ static enum hk_code nobody_answers(struct probe *p, struct hk_err *err)
         return hk_err_set(err, HK_UNAVAILABLE, "%s", blocked);
     if (p->said.fault == HK_FAULT_NONE)
         return hk_err_set(err, HK_UNAVAILABLE, "no broker answers");
-    bool denied = p->said.fault == HK_FAULT_BROKER_AUTH;
+    bool denied = p->said.fault == HK_FAULT_BROKER_AUTH || p->said.fault == HK_FAULT_TOKEN_REFUSED;
     return hk_err_set(err, denied ? HK_DENIED : HK_UNAVAILABLE, "%s: %.200s%s",
                       rd_kafka_err2name(p->said.code), p->said.text,
                       denied ? hk_kafka_login_hint(p->options->mechanism) : "");
@@ -118,11 +132,11 @@ static enum hk_code ask(struct probe *p, uint64_t timeout_ms, char out[HK_KAFKA_
                         struct hk_err *err)
 {
     const struct rd_kafka_metadata *all = NULL;
-    int64_t until_ms = now_ms() + (int64_t)timeout_ms;
+    p->until_ms = now_ms() + (int64_t)timeout_ms;
     rd_kafka_resp_err_t code = RD_KAFKA_RESP_ERR__TIMED_OUT;
     /* in slices, since a token has to be brought meanwhile, and a wrong password needs no patience */
-    while (code != RD_KAFKA_RESP_ERR_NO_ERROR && now_ms() < until_ms &&
-           p->said.fault != HK_FAULT_BROKER_AUTH) {
+    while (code != RD_KAFKA_RESP_ERR_NO_ERROR && now_ms() < p->until_ms &&
+           p->said.fault != HK_FAULT_BROKER_AUTH && p->token == HK_FAULT_NONE) {
         hear(p);
         code = rd_kafka_metadata(p->rk, 1, NULL, &all, 250); /* of all: to ask for one may make it */
     }

@@ -137,7 +137,6 @@ static void on_error(struct hk_kafka_producer *p, rd_kafka_event_t *event)
 
 static void on_event(struct hk_kafka_producer *p, rd_kafka_event_t *event)
 {
-    const struct hk_kafka_client *c = p->client;
     switch (rd_kafka_event_type(event)) {
     case RD_KAFKA_EVENT_DR:
         on_reports(p, event);
@@ -146,7 +145,7 @@ static void on_event(struct hk_kafka_producer *p, rd_kafka_event_t *event)
         on_error(p, event);
         break;
     case RD_KAFKA_EVENT_OAUTHBEARER_TOKEN_REFRESH:
-        hk_kafka_token_set(p->rk, c->token, c->token_file, c->user);
+        hk_kafka_token_refresh(p);
         break;
     default: /* we asked for no others */
         break;
