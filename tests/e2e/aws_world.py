@@ -20,7 +20,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 LOOPBACK = ["127.0.0.0/8"]
 REGION = "ap-northeast-1"
 ACCOUNT = "123456789012"
-SOON = {**QUICK, "timeout": "5s", "max_attempts": 1, "classes": {"auth": {"pause_after": 0}, "rate_limit": {"max_attempts": 1}}}
+SOON = {**QUICK, "timeout": "60s", "max_attempts": 1, "classes": {"auth": {"pause_after": 0}, "rate_limit": {"max_attempts": 1}}}
 HARD = {"backoff": {"kind": "fixed", "base": "100ms"}, "jitter": "none", "max_attempts": 100, "timeout": "10s", "breaker": "off"}
 
 

@@ -9,7 +9,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True  # the source folder stays as it is
-from brokers import LOOPBACK, MESSAGES, BrokerWorld, certificate
+from brokers import LOOPBACK, MESSAGES, BrokerWorld, certificate, freeze
 from brokers_servers import Cutter
 from pubsub_servers import PROJECT, Front, Key, data, emulator
 from support import run_tests, until
@@ -183,12 +183,7 @@ def it_loses_nothing_through_cuts_kills_and_a_frozen_server():
         google.topic("orders")
         w.topic("orders", order="key", emulator=f"http://127.0.0.1:{cutter.port}")
 
-        def freeze():
-            google.freeze()
-            time.sleep(6)
-            google.freeze(False)
-
-        w.storm("orders", google, cutter, [freeze])
+        w.storm("orders", google, [freeze])
         arrived = [json.loads(data(m))["n"] for m in google.drain("orders", MESSAGES)]
         print(f"# {w.judge(arrived, MESSAGES)}, {cutter.connections} connections")
 
