@@ -160,7 +160,7 @@ static void judge_ids(struct pubsub_request *r, const struct hk_facts *facts)
         struct hk_flight *f = r->flights[i];
         hk_flight_confirm(f, -1, 0);
         f->placed = false; /* Pub/Sub's ids are no places */
-        (void)snprintf(f->words, sizeof f->words, "messageId %s", ids[i].text);
+        (void)snprintf(f->words, sizeof f->words, "messageId %.47s", ids[i].text);
     }
 }
 
