@@ -94,7 +94,9 @@ size_t hk_api_body_max(const char *method, const char *path)
     if (hk_tasks_owns(path))
         return strcmp(method, "POST") == 0 || strcmp(method, "PATCH") == 0 ? HK_TASKS_BODY_MAX : 0;
     const struct hk_op *op = below.ptr ? hk_api_find(method, below, allow) : NULL;
-    if (!op || hk_str_eq(hk_route_method(op->route), hk_str_of("GET")))
+    if (!op) /* the answer is that there is nothing here, not that it came with a body */
+        return HK_API_BODY_MAX;
+    if (hk_str_eq(hk_route_method(op->route), hk_str_of("GET")))
         return 0;
     return carries_payloads(op) ? HK_API_LOAD_MAX : HK_API_BODY_MAX;
 }

@@ -579,3 +579,15 @@ struct hk_definition_order hk_config_definition_order(struct hk_str json)
     }
     return order;
 }
+
+bool hk_config_definition_is_queue(struct hk_str json)
+{
+    struct hk_json_scan scan;
+    struct hk_scan_token token;
+    enum hk_scan_kind kind = HK_SCAN_END;
+    hk_scan_init(&scan, json);
+    while ((kind = hk_scan_next(&scan, &token)) != HK_SCAN_END && kind != HK_SCAN_ERROR)
+        if (kind == HK_SCAN_KEY && scan.depth == 1 && hk_scan_text_eq(token.raw, hk_str_of("queue")))
+            return true;
+    return false;
+}

@@ -62,6 +62,9 @@ struct hk_definition_order {
 
 struct hk_definition_order hk_config_definition_order(struct hk_str json);
 
+/* Is it a queue of Cloud Tasks? Of the text alone, too: one that no relay can use is still a queue. */
+bool hk_config_definition_is_queue(struct hk_str json);
+
 /* One definition of a file that holds many. */
 struct hk_definition_item {
     const char *name;

@@ -406,6 +406,12 @@ static enum hk_code apply_one(struct apply *a, const struct hk_definition_item *
     return HK_OK;
 }
 
+/* Queues are made by clients and by 'queues create': no file of destinations has them, and they would take their tasks along. */
+static bool is_pruned(const struct apply *a, size_t i)
+{
+    return !a->stays[i] && !hk_config_definition_is_queue(a->stored.items[i].text);
+}
+
 static enum hk_code prune_one(struct apply *a, const struct hk_definition *was, struct hk_err *err)
 {
     struct hk_defined done;
@@ -431,7 +437,7 @@ static void apply_all(struct apply *a)
         hk_caller_progress(a->caller, ++done, total);
     }
     for (size_t i = 0; rc == HK_OK && a->ask->prune && i < a->stored.n; i++) {
-        if (!a->stays[i])
+        if (is_pruned(a, i))
             rc = hk_caller_stops(a->caller) ? hk_err_set(&err, HK_CANCELLED, "interrupted")
                                             : prune_one(a, &a->stored.items[i], &err);
         hk_caller_progress(a->caller, ++done, total);
@@ -528,7 +534,7 @@ static const struct hk_arg apply_args[] = {
     {HK_ARG(hk_dest_apply_ask, definitions, HK_ARG_BYTES, "TEXT|-|@FILE",
             "destinations by name, as YAML or JSON, or a file that has them under \"destinations\"")},
     {HK_ARG(hk_dest_apply_ask, prune, HK_ARG_FLAG, NULL,
-            "delete destinations of the store that are not among them")},
+            "delete destinations of the store that are not among them; queues stay")},
     {HK_ARG(hk_dest_apply_ask, dry_run, HK_ARG_FLAG, NULL, "say what would change, and change nothing")},
     {.name = NULL}};
 

@@ -87,7 +87,7 @@ struct hk_dest_shown {
 
 struct hk_dest_apply_ask {
     struct hk_str definitions; /* many, by name: YAML or JSON */
-    bool prune;                /* delete those of the store that are not among them */
+    bool prune;                /* delete those of the store that are not among them, but no queues */
     bool dry_run;
 };
 

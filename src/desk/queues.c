@@ -17,6 +17,8 @@
 /* The burst that Google derives from a rate. */
 #define BURST_MIN 10
 #define BURST_MAX 100
+/* So often a change is made anew because others were faster with theirs. */
+#define PUT_TRIES 32
 
 /* ---- names ---- */
 
@@ -29,7 +31,8 @@ void hk_queue_destination(const char *name, char out[HK_NAME_MAX])
     id = id ? id + 1 : name;
     while (*id == '-' || *id == '.') /* no destination's name begins so */
         id++;
-    (void)snprintf(out, HK_NAME_MAX, "%.46s.%012" PRIx64, id, hash & UINT64_C(0xffffffffffff));
+    (void)snprintf(out, HK_NAME_MAX, "%.46s.%012" PRIx64, *id ? id : "queue",
+                   hash & UINT64_C(0xffffffffffff));
 }
 
 enum hk_code hk_queues_on(const struct hk_desk *desk, struct hk_err *err)
@@ -372,9 +375,9 @@ static enum hk_code refuse_making(struct hk_desk *desk, const struct hk_queue_pu
     return hk_err_set(err, ask->create ? HK_EXISTS : HK_CONFLICT, "there is a queue %s already", shown);
 }
 
-enum hk_code hk_queue_put(struct hk_desk *desk, const struct hk_caller *caller,
-                          const struct hk_queue_put_ask *ask, struct hk_pool *mem, struct hk_queue *out,
-                          struct hk_err *err)
+static enum hk_code put_once(struct hk_desk *desk, const struct hk_caller *caller,
+                             const struct hk_queue_put_ask *ask, struct hk_pool *mem, struct hk_queue *out,
+                             struct hk_err *err)
 {
     struct hk_queue was = {.name = NULL};
     int64_t version = HK_DEFINITION_MISSING;
@@ -405,6 +408,17 @@ enum hk_code hk_queue_put(struct hk_desk *desk, const struct hk_caller *caller,
                               err);
         out->paused = rc != HK_OK;
     }
+    return rc;
+}
+
+/* Nobody names a version here: who changes one field means no other, so a change that came in between does no harm. */
+enum hk_code hk_queue_put(struct hk_desk *desk, const struct hk_caller *caller,
+                          const struct hk_queue_put_ask *ask, struct hk_pool *mem, struct hk_queue *out,
+                          struct hk_err *err)
+{
+    enum hk_code rc = put_once(desk, caller, ask, mem, out, err);
+    for (unsigned tries = 1; rc == HK_CONFLICT && tries < PUT_TRIES && !hk_caller_stops(caller); tries++)
+        rc = put_once(desk, caller, ask, mem, out, err);
     return rc;
 }
 

@@ -147,7 +147,7 @@ static bool is_of_policies(const struct hk_config *config)
 /* It is allowed, as `run` works without any file. */
 static void check_destinations(const char *file, const struct hk_config *config, struct hk_diags *diags)
 {
-    if (config->destinations.n == 0 && !is_of_policies(config))
+    if (config->destinations.n == 0 && !is_of_policies(config) && !config->queues.on)
         hk_diags_add(
             diags, HK_SEVERITY_WARNING, file, (struct hk_pos){0, 0},
             "no destinations: a relay with this file delivers nothing; it makes every message a dead "

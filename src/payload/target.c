@@ -2,6 +2,7 @@
 /* A message's own URL, method and time-out. */
 #include <string.h>
 
+#include "base/cidr.h"
 #include "base/parse.h"
 #include "base/str.h"
 #include "payload/scan.h"
@@ -71,6 +72,34 @@ static struct hk_str authority_of(struct hk_str rest)
     return (struct hk_str){rest.ptr, n};
 }
 
+/* Behind the host: nothing, or a colon and a port (which may be empty). */
+static bool is_port(struct hk_str text)
+{
+    uint64_t port = 0;
+    if (text.len < 2)
+        return !text.len || text.ptr[0] == ':';
+    struct hk_str digits = {text.ptr + 1, text.len - 1};
+    return text.ptr[0] == ':' && hk_ascii_isdigit(digits.ptr[0]) &&
+           hk_parse_u64(digits, &port, NULL) == HK_OK && port > 0 && port <= UINT16_MAX;
+}
+
+static const char *authority_wrong(struct hk_str authority)
+{
+    struct hk_ip ip;
+    if (!authority.len || authority.ptr[0] == ':')
+        return "must name a host";
+    if (memchr(authority.ptr, '@', authority.len))
+        return "must not hold a user name or password";
+    bool bracket = authority.ptr[0] == '[';
+    const char *end = memchr(authority.ptr, bracket ? ']' : ':', authority.len);
+    size_t n = end ? (size_t)(end - authority.ptr) : authority.len;
+    struct hk_str rest = {authority.ptr + n + bracket, authority.len - n - (end ? bracket : 0)};
+    struct hk_str host = {authority.ptr + bracket, n - bracket};
+    if (bracket && (!end || !hk_ip_parse(host, &ip) || !memchr(host.ptr, ':', host.len)))
+        return "must hold an IPv6 address in its brackets";
+    return is_port(rest) ? NULL : "must have a port from 1 to 65535 behind its colon";
+}
+
 const char *hk_target_url_wrong(struct hk_str url)
 {
     static const char *const schemes[] = {"http://", "https://"};
@@ -87,10 +116,8 @@ const char *hk_target_url_wrong(struct hk_str url)
     for (size_t i = 0; i < url.len; i++)
         if (url.ptr[i] <= ' ' || url.ptr[i] > '~' || strchr("\"<>\\^`{|}", url.ptr[i]))
             return "must not hold spaces, control characters, quotes or other characters that a URL escapes";
-    struct hk_str authority = authority_of(rest);
-    if (!authority.len || authority.ptr[0] == ':')
-        return "must name a host";
-    if (memchr(authority.ptr, '@', authority.len))
-        return "must not hold a user name or password";
+    const char *wrong = authority_wrong(authority_of(rest));
+    if (wrong)
+        return wrong;
     return memchr(url.ptr, '#', url.len) ? "must not have a fragment (#): it is never sent" : NULL;
 }

@@ -106,6 +106,29 @@ def created_by_command_changed_and_deleted_while_a_relay_runs():
 
 
 @test
+def what_others_did_meanwhile_is_seen():
+    """Somebody creates it, or deletes it, while the command waits for its turn."""
+    row = ("INSERT INTO outbox_destination_def (name, version, seq, definition, created_ms, created_by, changed_ms, changed_by, reason) "
+           "VALUES ('crm', 1, 1, '{\"null\":{}}', 1, 'bob', 1, 'bob', 'he was faster')")
+    cases = (("create", row, ["--definition", '{"null":{}}'], "exists"), ("delete", "DELETE FROM outbox_destination_def", [], "no destination"))
+    with Desk() as w:
+        for verb, meanwhile, more, says in cases:
+            db, told = w.connect(), []
+            db.execute("BEGIN IMMEDIATE")
+            if POSTGRES:
+                db.execute("UPDATE outbox_definitions SET version = version + 1")
+            db.execute(meanwhile)
+            command = threading.Thread(target=lambda v=verb, m=more, t=told: t.append(w.try_hikyaku("destinations", v, "crm", *m, *WHY)))
+            command.start()
+            if POSTGRES:  # the file's lock is waited for, too, but nobody can see that
+                until(lambda: w.sql("SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'"), "it to wait")
+            db.execute("COMMIT")
+            db.close()
+            command.join()
+            assert told[0][0] == FAILURE and says in told[0][1], (verb, told)
+
+
+@test
 def over_http_with_versions():
     with Desk() as w:
         w.token("root", "admin")

@@ -214,6 +214,28 @@ def a_patch_changes_what_its_mask_names_and_makes_what_is_not_there():
 
 
 @test
+def patches_at_the_same_time_all_hold():
+    fields = [("rateLimits", "maxBurstSize", 7), ("rateLimits", "maxConcurrentDispatches", 8), ("retryConfig", "maxAttempts", 9),
+              ("retryConfig", "maxDoublings", 10)]
+    with world() as w:
+        name, wrong = w.queue(PARENT + "/queues/-")["name"], []  # Google has queues of this name, too
+
+        def patch(section, field, value):
+            for _ in range(8):
+                status, is_ = w.ask("PATCH", f"{name}?updateMask={section}.{field}", {section: {field: value}})
+                if status != 200:
+                    wrong.append(is_)
+
+        threads = [threading.Thread(target=patch, args=f) for f in fields]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+        is_ = w.good("GET", name)
+        assert not wrong and all(is_[section][field] == value for section, field, value in fields), (wrong, is_)
+
+
+@test
 def a_paused_queue_keeps_its_tasks_until_it_is_resumed():
     with world() as w:
         w.queue()
@@ -279,6 +301,19 @@ def people_make_change_and_watch_queues():
         w.hikyaku("queues", "pause", "zz", *WHO)
         assert "deleted; 0 tasks cancelled" in w.hikyaku("queues", "delete", "zz", *WHO)
         assert w.queue(PARENT + "/queues/zz")["state"] == "RUNNING"
+
+
+@test
+def a_file_of_destinations_prunes_no_queue():
+    with world(definitions={"allow": ["127.0.0.0/8"]}) as w:
+        w.queue()
+        w.task(name="held", scheduleTime="2100-01-01T00:00:00Z")
+        idle = w.queue(PARENT + "/queues/idle")["name"]
+        w.hikyaku("destinations", "create", "old", "--definition", '{"null":{}}', *WHO)
+        done = json.loads(w.hikyaku("destinations", "apply", "--definitions", '{"new":{"null":{}}}', "--prune", "--json", *WHO))
+        assert [(i["destination"], i["did"]) for i in done["items"]] == [("new", "created"), ("old", "deleted")], done
+        assert w.good("GET", idle)["name"] == idle
+        assert [id_of(t) for t in w.good("GET", QUEUE + "/tasks")["tasks"]] == ["held"]
 
 
 @test
@@ -609,7 +644,7 @@ def hostile_requests_get_googles_errors():
         refuse(http(headers={"content-type": "a/b", "Content-Type": "c/d"}), "given twice")
         refuse(b'{"task":{"httpRequest":{"url":"%s","headers":{"x":"1","x":"2"}}}}' % url.encode(), "given twice")
         refuse(http(oidcToken={"serviceAccountEmail": "a@b"}), "oidc_token", "tokens: ignore")
-        for bad in ("ftp://a/", "//a/b", "http://u:p@a/", "http://a/#f", "http://a b/", "http:///x", "javascript:1", "http://a/\r\nX: y",
+        for bad in ("ftp://a/", "//a/b", "http://u:p@a/", "http://a/#f", "http://a b/", "http:///x", "javascript:1", "http://a/\r\nX: y", "http://a:99999/", "http://[::1/",
                     "http://a/" + "x" * 2100):
             refuse({"task": {"httpRequest": {"url": bad}}}, "url")
         refuse({"task": {"name": QUEUE + "/tasks/a b", "httpRequest": {"url": url}}}, "Task name")
@@ -631,6 +666,8 @@ def hostile_requests_get_googles_errors():
         refuse(None, method="GET", path=QUEUE + "?color=red")
         w.bad(404, "NOT_FOUND", "GET", PARENT + "/nothing")
         w.bad(404, "NOT_FOUND", "POST", QUEUE + ":explode", {})
+        status, problem = w.ask("POST", "../v2beta3/" + PARENT + "/queues", {"name": QUEUE})  # an older version of Google's
+        assert (status, problem["code"]) == (404, "NO_SUCH_PATH"), problem
         w.bad(404, "NOT_FOUND", "POST", QUEUE + ":getIamPolicy", {})
         w.bad(404, "NOT_FOUND", "POST", PARENT + "/queues/missing/tasks", http())
         refuse(b'{"task":{"httpRequest":{"url":"' + b"x" * (300 << 10) + b'"}}}', "url")
@@ -639,10 +676,12 @@ def hostile_requests_get_googles_errors():
         refuse(iter([huge[:200 << 10], huge[200 << 10:400 << 10], huge[400 << 10:]]), "too long")  # no length announced
         refuse(b"{}", "without a body", method="DELETE", path=QUEUE)
         refuse({}, "localhost", headers={"Host": "elsewhere.example"})
+        w.task(name="zero", scheduleTime="0001-01-01T00:00:00Z")  # as a program writes that has none
+        until(lambda: w.receiver.arrived("zero"), "the task of no time")
         past = w.task(name="past", scheduleTime="2001-02-03T04:05:06Z")  # a time that is over means now
         assert past["scheduleTime"].startswith("2001-02-03"), past
         until(lambda: w.receiver.arrived("past"), "the task of the past")
-        assert {r.id for r in w.receiver.arrived()} == {"past"}
+        assert {r.id for r in w.receiver.arrived()} == {"past", "zero"}
 
 
 @test

@@ -305,6 +305,7 @@ static void a_configuration_is_checked_as_text(void **state)
         {"destinations: { a: { http: { url: \"http://127.0.0.1:1/\" } } }", HK_OK,
          "{\"ok\":true,\"file\":\"x\""},
         {"policies: { p: { preset: standard } }", HK_OK, "\"warnings\":[],\"policies\":1,"},
+        {"queues: {}", HK_OK, "\"warnings\":[],\"policies\":0,"},
         {"relay: { name: r }", HK_OK, "no destinations: a relay with this file delivers nothing"},
         {"store: \"oracle:x\"", HK_OK, "there is no store of another kind"},
         {"destinations: 5", HK_OK, "{\"ok\":false,\"file\":\"x\",\"errors\":[{\"file\":\"x\",\"line\":1,"},

@@ -166,7 +166,10 @@ static void targets(void **state)
     assert_int_equal(hk_target_timeout_ms(hk_str_of("{\":timeout\":\"soon\"}")), 0);
     assert_int_equal(hk_target_timeout_ms(hk_str_of("not JSON \":timeout\"")), 0);
     assert_int_equal(hk_target_timeout_ms(hk_str_of("")), 0);
-    assert_null(hk_target_url_wrong(hk_str_of("https://a.example:8443/x?y=%20")));
+    const char *const good[] = {"https://a.example:8443/x?y=%20", "http://a:/", "http://a:65535?x",
+                                "http://[::1]:80/", "http://[fd00::a]"};
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++)
+        assert_null(hk_target_url_wrong(hk_str_of(good[i])));
     const char *const bad[] = {"",
                                "http://",
                                "https:///x",
@@ -175,6 +178,17 @@ static void targets(void **state)
                                "//a",
                                "http://u@a/",
                                "http://a/#b",
+                               "http://a:0/",
+                               "http://a:65536/",
+                               "http://a:99999999999999999999/",
+                               "http://a:-1/",
+                               "http://a:+80/",
+                               "http://a:8x/",
+                               "http://[::1/",
+                               "http://[::1]80/",
+                               "http://[]/",
+                               "http://[1::2::3]/",
+                               "http://[127.0.0.1]/",
                                "http://a/ b",
                                "http://a/\r\nX: y",
                                "http://a/\"",

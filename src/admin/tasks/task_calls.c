@@ -6,8 +6,8 @@
 #include "base/str.h"
 
 #define LIST_MAX     1000
-#define FULL_MAX     100 /* tasks of a page with their bodies */
-#define SECONDS_9999 INT64_C(253402300799000)
+#define FULL_MAX     100                      /* tasks of a page with their bodies */
+#define YEAR_9999_MS INT64_C(253402300799999) /* its last */
 
 /* ---- what clients send ---- */
 
@@ -209,7 +209,7 @@ static const char *wrong_with(const struct hk_tasks_call *c, const struct task *
     if (t->http_request.given & HTTP_TOKENS && !ignored)
         return "Task.http_request has an oidc_token or oauth_token: only Google can make those. Leave it out, or configure "
                "\"queues: { tokens: ignore }\".";
-    if (t->given & TASK_SCHEDULE && (t->schedule_time < 0 || t->schedule_time > SECONDS_9999))
+    if (t->given & TASK_SCHEDULE && t->schedule_time > YEAR_9999_MS)
         return "Task.schedule_time is out of range.";
     return NULL;
 }
@@ -243,7 +243,7 @@ void hk_tasks_task_create(struct hk_tasks_call *c)
         .headers = headers,
         .n_headers = headers ? http->headers.n : 0,
         .body = http->given & HTTP_BODY ? http->body : (struct hk_str){NULL, 0},
-        .schedule_ms = q.task.given & TASK_SCHEDULE ? q.task.schedule_time : 0,
+        .schedule_ms = q.task.given & TASK_SCHEDULE && q.task.schedule_time > 0 ? q.task.schedule_time : 0,
         .deadline_ms = q.task.dispatch_deadline};
     c->full = q.response_view == 2;
     if (!headers)

@@ -77,6 +77,16 @@ enum hk_code hk_pa_definitions_of(struct hk_admin *admin, const struct hk_str *n
     return rc;
 }
 
+static PGresult *query_in_turn(struct hk_pg *pg, unsigned stmt, const struct hk_pg_args *a)
+{
+    hk_pg_begin(pg, true);
+    hk_pg_add(pg, HK_PA_DEFINITIONS_TURN, NULL);
+    hk_pg_add(pg, stmt, a);
+    hk_pg_send(pg);
+    PQclear(hk_pg_result(pg));
+    return hk_pg_result(pg);
+}
+
 enum hk_code hk_pa_define(struct hk_admin *admin, const struct hk_define *ask, struct hk_defined *out,
                           struct hk_err *err)
 {
@@ -92,7 +102,7 @@ enum hk_code hk_pa_define(struct hk_admin *admin, const struct hk_define *ask, s
     hk_pg_arg_text(pg, &a, hk_str_of(ask->actor));
     hk_pg_arg_text(pg, &a, hk_str_of(ask->reason));
     hk_pg_arg_i64(pg, &a, ask->max);
-    PGresult *res = hk_pg_query(pg, true, HK_PA_DEFINE, &a);
+    PGresult *res = query_in_turn(pg, HK_PA_DEFINE, &a);
     if (res && PQntuples(res) == 1) {
         done.version = hk_pg_null(res, 0, 0) ? 0 : hk_pg_i64(res, 0, 0);
         done.now_ms = hk_pg_i64(res, 0, 1);
@@ -125,7 +135,7 @@ enum hk_code hk_pa_undefine(struct hk_admin *admin, const struct hk_undefine *as
     hk_pg_arg_text(pg, &a, hk_str_of(ask->actor));
     hk_pg_arg_text(pg, &a, hk_str_of(ask->reason));
     hk_pg_arg_bool(pg, &a, ask->force);
-    PGresult *res = hk_pg_query(pg, true, HK_PA_UNDEFINE, &a);
+    PGresult *res = query_in_turn(pg, HK_PA_UNDEFINE, &a);
     if (res && PQntuples(res) == 1) {
         done.version = hk_pg_null(res, 0, 0) ? 0 : hk_pg_i64(res, 0, 0);
         done.now_ms = hk_pg_i64(res, 0, 1);

@@ -1322,6 +1322,10 @@ FROM @outbox_definitions v LEFT JOIN (SELECT * FROM @outbox_destination_def
   WHERE name = ANY (ARRAY(SELECT jsonb_array_elements_text($1::jsonb))) ORDER BY name LIMIT $2::bigint) d ON true
 ORDER BY d.name
 
+-- Before the next two, in their transaction: they must see what those before them did, and a statement sees nothing newer than its own begin.
+--@ statement DEFINITIONS_TURN
+SELECT version FROM @outbox_definitions WHERE one FOR UPDATE
+
 -- $1 the time, $2 name, $3 definition, $4 which version it must have (-1 any, 0 none), $5 actor, $6 reason, $7 how many there may be (0
 -- any): the new version or NULL, now, the version that is there
 --@ statement DEFINE
