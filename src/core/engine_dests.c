@@ -605,6 +605,7 @@ void hk_dest_given_back(struct hk_engine *e, const struct hk_slot *slot)
     hk_dest_wake(e, dest);
     if (slot->source == HK_FROM_RETRY) {
         hk_engine_note_due(e, dest, INT64_MIN);
+        hk_forced_look(e, INT64_MIN); /* if a person forced it, no pause of the new destination holds it */
     } else if (hk_dest_read_to(e, d) >= slot->id) {
         d->behind = true;
         d->cursor = hk_id_before(slot->id);

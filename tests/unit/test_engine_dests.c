@@ -185,6 +185,31 @@ static void an_unknown_one_is_asked_for_before_its_messages_die(void **state)
     puppet_free(p);
 }
 
+/* A person forced its message before anybody knew it, and it is paused from the first moment on. */
+static void a_forced_one_is_looked_for_when_its_destination_is_made_meanwhile(void **state)
+{
+    (void)state;
+    struct puppet *p = puppet_new(1);
+    puppet_start(p);
+    struct hk_poll_dest told = {.name = hk_str_of("new"), .retry_due_ms = 0, .paused = true};
+    p->poll.dests = &told;
+    p->poll.n_dests = 1;
+    struct hk_head waiting = row(1, "new", "");
+    waiting.source = HK_FROM_RETRY;
+    until_scan(p, HK_ENGINE_SCAN_RETRY);
+    puppet_heads(p, &waiting, 1, false);
+    until(p, HK_ACT_EXCHANGE);
+    struct hk_engine_dest made = dest_named(p, "new");
+    (void)put(p, &made);
+    puppet_serve(p);
+    until(p, HK_ACT_EXCHANGE);
+    assert_int_equal(p->a.exchange.settles[0].kind, HK_SETTLE_RELEASE);
+    puppet_serve(p);
+    until(p, HK_ACT_SCAN);
+    assert_int_equal(p->a.purpose.kind, HK_ENGINE_SCAN_FORCED);
+    puppet_free(p);
+}
+
 static void what_a_route_names_stays(void **state)
 {
     (void)state;
@@ -298,6 +323,7 @@ int main(void)
         cmocka_unit_test(one_that_goes_is_not_sent_what_is_ready_for_it),
         cmocka_unit_test(one_that_goes_while_it_is_scanned_for_leaves_no_row_behind),
         cmocka_unit_test(an_unknown_one_is_asked_for_before_its_messages_die),
+        cmocka_unit_test(a_forced_one_is_looked_for_when_its_destination_is_made_meanwhile),
         cmocka_unit_test(what_a_route_names_stays),
         cmocka_unit_test(those_that_rest_are_not_looked_at),
         cmocka_unit_test(a_changed_limit_keeps_what_the_bucket_holds),
