@@ -171,6 +171,7 @@ def crash(w, number, *options):
     def unlimited():
         _, most = resource.getrlimit(resource.RLIMIT_CORE)
         resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+        signal.signal(number, signal.SIG_DFL)  # a shell's job in the background ignores SIGQUIT, and so would its children
     environment = clean_environment()
     asan = ":".join(filter(None, (environment.get("ASAN_OPTIONS"), "handle_segv=0", "handle_abort=0", "disable_coredump=0")))
     with open(w.path("crashed.log"), "wb") as log:
