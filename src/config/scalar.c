@@ -271,7 +271,11 @@ static enum verdict convert_text(struct hk_walk *walk, const struct hk_opt *opt,
     if (opt->type == HK_OPT_NAME && !hk_text_is_name(s) && walk)
         return MALFORMED;
     if (walk && s.len < opt->min) {
-        (void)snprintf(why, HK_WHY_MAX, "must not be empty");
+        if (s.len)
+            (void)snprintf(why, HK_WHY_MAX, "must be at least %u bytes long, not %zu", (unsigned)opt->min,
+                           s.len);
+        else
+            (void)snprintf(why, HK_WHY_MAX, "must not be empty");
         return UNFIT;
     }
     if (opt->max && s.len > opt->max) {

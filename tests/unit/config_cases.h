@@ -447,6 +447,8 @@ static const struct {
     {"oauthbearer with two tokens",
      "destinations: { d: { kafka: { brokers: \"k1:9092\", topic: t, tls: true, sasl: { mechanism: OAUTHBEARER, token: x, oauth2: { token_url: \"https://a.example/\", client_id: c, client_secret: s } } } } }\n",
      "1:72: OAUTHBEARER needs one of \"token\", \"token_file\" and \"oauth2\"\n"},
+    {"a short topic of pubsub", "destinations: { d: { pubsub: { project: shop-prod, topic: x } } }\n",
+     "1:59: \"topic\" must be at least 3 bytes long, not 1\n"},
     {"pubsub without a topic", "destinations: { d: { pubsub: { project: shop } } }\n",
      "1:22: pubsub of destination \"d\" needs \"topic\", for example topic: orders\n"},
     {"the whole name of a topic",
