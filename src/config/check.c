@@ -280,6 +280,9 @@ static void check_version(struct hk_walk *walk, const struct hk_yaml_node *node,
     if (http->socket)
         hk_walk_error(walk, hk_walk_at(walk, node, "version"),
                       "\"version: 2\" cannot be used with \"socket\"");
+    if (http->batch.on)
+        hk_walk_error(walk, hk_walk_at(walk, node, "version"),
+                      "\"version: 2\" cannot be used with \"batch\"");
     if (http->url && (strcmp(http->url, "message") == 0 || strchr(http->url, '{')))
         hk_walk_error(walk, hk_walk_at(walk, node, "version"),
                       "\"version: 2\" needs a URL that is the same for all messages");
